@@ -25,7 +25,7 @@ class Slice:
 
     Attributes:
         chunk: The bytes; empty when there is nothing yet.
-        generation: ⟪⟪The source's generation that‖Which of the source's lives‖Their⟫⟫ generation: a ⟪⟪source that was truncated‖source that was cut‖truncated⟫⟫ or replaced source starts a new one.
+        generation: Their generation: a truncated or replaced source starts a new one.
         has_more: More data follows.
         closing: The following data does not continue these bytes: an unfinished line in them stays
             unfinished.
@@ -67,7 +67,7 @@ class Ring:
 
         Args:
             position: The position.
-            generation: ⟪⟪The generation that it‖The life that it‖Its⟫⟫ generation from ⟪⟪from‖as a‖an earlier⟫⟫ ⟪⟪an earlier‖slice told,‖slice,⟫⟫ slice; None when ⟪⟪it is not known‖that is not known‖unknown⟫⟫.
+            generation: Its generation, from an earlier slice; None when unknown.
             limit: Bytes after which no further chunk is added.
         """
         following: list[tuple[int, Chunk]] = []
