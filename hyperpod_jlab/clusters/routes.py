@@ -164,10 +164,7 @@ class Choices:
 
 
 async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
-    """List the configured clusters, and the HyperPod clusters of the AWS account in a region.
-
-    A cluster that does not answer gives the reason; without an AWS account `problem` says so.
-    """
+    """List the configured clusters and a region's HyperPod clusters. A cluster that does not answer gives the reason; `problem` says whether AWS failed."""
     hyperpod = await call.hyperpod()
     key = ("clusters", query.region, query.configured)
     if query.refresh:
