@@ -80,15 +80,15 @@ class Run(Status):
     """One run, or one child of an array.
 
     Attributes:
-        user: The name of the user with the number `uid`, who owns its folder.
-        queue: The queue that it was sent to.
-        scheduler_id: What the scheduler calls it.
-        kind: The kind of object that the scheduler has of it, such as ``PyTorchJob``; null where it has one only.
+        user: The name of the user with the id `uid`, who owns its folder.
+        queue: The queue that it was submitted to.
+        scheduler_id: The scheduler's id of it.
+        kind: The kind of the scheduler's object, such as ``PyTorchJob``; null if the scheduler has one kind only.
         parent: The id of the array that it is a child of.
         bundle: Its folder on this machine.
-        notebook: The notebook that it was sent from.
-        children: How many children an array has in each state; null without any.
-        space: The shared space of Studio that it acts as; null elsewhere.
+        notebook: The notebook that it was submitted from.
+        children: The number of an array's children in each state; null if it has none.
+        space: The shared Studio space that it belongs to; null outside one.
     """
 
     run_id: str
