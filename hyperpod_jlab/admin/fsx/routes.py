@@ -480,7 +480,7 @@ def _kind(step: PlanStep) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The steps of the newest plan for a Studio domain, page by page.
+# A page of steps; while `loading`, results are still arriving.
 
 
 @dataclass(frozen=True, kw_only=True)
