@@ -1,4 +1,4 @@
-"""What a stack says: as properties of its custom resource, and as the environment of its other functions."""
+"""Settings of a stack: the properties of its custom resource, and the environment of its other functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLOUDFORMATION_PROPERTIES = frozenset({"ServiceToken", "ServiceTimeout"})
 
 
 def _none_if_empty(value: Any) -> Any:
-    """CloudFormation has no way to leave a property out, but an empty text."""
+    """CloudFormation can only omit a property by an empty text."""
     return None if value == "" else value
 
 
@@ -201,7 +201,7 @@ def _field(problem: Any) -> str:
 
 
 def _problem_text(problem: Any, names: list[str]) -> str:
-    """One thing that is wrong, in words of ours."""
+    """One validation error, as our message."""
     name, input_text = _field(problem), str(problem.get("input"))[:60]
     if problem["type"] == "missing":
         return f"{name} is missing"
@@ -225,19 +225,21 @@ _EXAMPLES = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Which rights each function needs, for the roles of the templates: those of ``hpj admin apply`` (`aws.features`), narrowed to one domain.
+# The permissions of each function, for the roles of the templates: those of ``hpj admin apply``
+# (`aws.features`), narrowed to one domain.
 #
-# Rights to write logs and to read the queue are the templates' own: they are Lambda's, and not these functions'.
+# Permissions to write logs and to read the queue are in the templates: Lambda needs them, not these
+# functions.
 
 Function = Literal["custom_resource", "new_profile", "reconcile"]
 
 CLUSTER_PERMISSION = Permission(
     "sagemaker:DescribeCluster", CLUSTER, "FileSystemId is missing: set it to the file system"
 )
-"""Needed where the stack names a cluster and no file system."""
+"""Needed if the stack names a cluster and no file system."""
 
 EKS_PERMISSION = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
-"""Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
+"""Needed if a Job provisions folders; an access entry defines its permissions in the cluster."""
 
 SESSION_PERMISSIONS = (
     Permission("ssm:StartSession", CLUSTER, "Folders: cluster cannot create folders"),
@@ -253,17 +255,17 @@ SESSION_PERMISSIONS = (
     ),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "Folders: cluster finds no controller"),
 )
-"""Needed where a session on the controller of a Slurm cluster makes folders."""
+"""Needed if a session on the controller of a Slurm cluster provisions folders."""
 
 _ONE_DOMAIN = {
     DOMAIN: DOMAIN.replace("*", "{domain}"),
     PROFILE: PROFILE.replace("*", "{domain}/*"),
     SPACE: SPACE.replace("*", "{domain}/*"),
 }
-"""Resources of SageMaker as they are called in one domain."""
+"""SageMaker resources, restricted to one domain."""
 
 _NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", CLUSTER_PERMISSION.action})
-"""What `hpj admin` calls besides: stacks leave lifecycle configurations alone, and of clusters see `CLUSTER_PERMISSION`."""
+"""Other calls of `hpj admin`: stacks do not change lifecycle configurations; for clusters see `CLUSTER_PERMISSION`."""
 
 _TAGS = frozenset({"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"})
 _UNSCOPED_ACTIONS = frozenset(
@@ -274,17 +276,17 @@ _UNSCOPED_ACTIONS = frozenset(
         "ec2:ModifyNetworkInterfaceAttribute",
     }
 )
-"""What changes things that all people of a domain need: no profile that is made does."""
+"""Changes that affect all users of a domain: not needed for a new profile."""
 
 
 def rights(function: Function) -> tuple[Permission, ...]:
-    """What a function calls, its resources narrowed as far as IAM knows.
+    """A function's permissions, with resources as narrow as IAM allows.
 
     Args:
         function: The handler's module.
 
     Returns:
-        Each action and resource once; resources have the places ``{partition}``, ``{region}``, ``{account}`` and ``{domain}``.
+        Action and resource pairs without duplicates; resources have the placeholders ``{partition}``, ``{region}``, ``{account}`` and ``{domain}``.
     """
     permissions = []
     for permission in choose(["admin-apply"])[0].permissions:
@@ -296,7 +298,7 @@ def rights(function: Function) -> tuple[Permission, ...]:
 
 def _narrow(permission: Permission, function: Function) -> list[Permission]:
     if permission.action in _TAGS:
-        # A tag is on a domain, a profile or a space, and IAM names it by that.
+        # A tag is on a domain, a profile or a space, which IAM names as the resource.
         narrow = function == "new_profile" and permission.action != "sagemaker:ListTags"
         kinds = (PROFILE, SPACE) if narrow else (DOMAIN, PROFILE, SPACE)
         return [replace(permission, resource=_ONE_DOMAIN[kind]) for kind in kinds]
@@ -304,11 +306,11 @@ def _narrow(permission: Permission, function: Function) -> list[Permission]:
 
 
 def statements(function: Function, resources: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The statements of an IAM policy that grants exactly this: one for each resource.
+    """The statements of an IAM policy that grants exactly these permissions: one per resource.
 
     Args:
         function: The handler's module.
-        resources: What stands for ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
+        resources: Values of ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
     """
     granted: dict[str, set[str]] = {}
     for permission in rights(function):
@@ -320,14 +322,14 @@ def statements(function: Function, resources: Mapping[str, str]) -> list[dict[st
 
 
 def services() -> frozenset[str]:
-    """Services that the functions call, by boto3's names: what of botocore their package has."""
+    """Services that the functions call, by boto3's names: the part of botocore in their package."""
     return frozenset(
         permission.action.partition(":")[0] for permission in rights("custom_resource")
     ) | {"sts"}
 
 
 def actions_on_everything(function: Function) -> frozenset[str]:
-    """Actions of which IAM knows nothing narrower, so that a template's role may have them for ``*``."""
+    """Actions that IAM cannot restrict, so that a template's role may have them for ``*``."""
     return frozenset(
         permission.action for permission in rights(function) if permission.resource == ANY_RESOURCE
     )
