@@ -495,7 +495,7 @@ class StepsQuery(TableQuery):
     """Which steps."""
 
     state: RowState | None = None
-    """Only those that are so."""
+    """Only steps in this state."""
 
 
 _STATES: Mapping[StepState, RowState] = {
@@ -509,7 +509,7 @@ _ENDED_STATES = frozenset({"applied", "stopped", "failed"})
 
 
 async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
-    """The steps of the newest plan, in their order; none before there is one."""
+    """List the steps of the newest plan, in order; empty before the first plan."""
     from hyperpod_jlab.admin.fsx.service import BUSY
 
     work = (await call.process.admin()).plans.last
