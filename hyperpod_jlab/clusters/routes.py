@@ -89,7 +89,7 @@ class JobsQuery(TableQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPage(AwsAged, Page):
-    """A page of clusters. `as_of`, `problem` and `loading` describe the data from AWS: the HyperPod clusters that are not configured, and details of the others."""
+    """A page of clusters. `as_of`, `problem` and `loading` describe the data from AWS: clusters that are not configured, and details of the others."""
 
     clusters: list[Cluster]
 

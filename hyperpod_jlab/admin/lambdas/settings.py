@@ -53,33 +53,34 @@ class StackSettings(BaseModel):
     """The domain's id."""
 
     cluster: Text = Field(None, alias="ClusterName")
-    """The HyperPod cluster whose file system it is, where the file system is not named."""
+    """The HyperPod cluster whose file system it is, if the file system is not named."""
 
     file_system: Annotated[_FileSystem | None, _EMPTY] = Field(None, alias="FileSystemId")
     """The file system's id."""
 
     mode: Mode = Field(alias="PartitionMode")
-    """One folder for all, or one for each profile."""
+    """One folder for all, or one per profile."""
 
     shared_path: str = Field(
         "/shared", alias="SharedPath", pattern=FOLDER, max_length=MAX_PATH_LENGTH
     )
-    """The folder that all have in mode ``shared``."""
+    """The common folder in mode ``shared``."""
 
     folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
-    """Who makes folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer with ``hpj admin apply`` on the cluster, or nobody,
-    since they are there already."""
+    """Who provisions folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer
+    with ``hpj admin apply`` on the cluster, or nobody if they exist.
+    """
 
     controller_group: Text = Field(None, alias="ControllerGroup")
-    """The instance group of Slurm's controller, where the cluster's settings do not say which it is."""
+    """The instance group of Slurm's controller, if the cluster's settings do not name it."""
 
     cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
     )
-    """The number of the user of the cluster's jobs, who is let into folders; none: whoever is let in already."""
+    """The uid of the cluster's jobs, which gets access to the folders; none: users with access keep it."""
 
     take_over: Literal["true", "false"] = Field("false", alias="TakeOver")
-    """Whether what somebody else has set is changed too."""
+    """Whether to change entries that others have set."""
 
     namespace: Text = Field(None, alias="Namespace")
     """Where the Kubernetes Job runs."""
@@ -91,10 +92,10 @@ class StackSettings(BaseModel):
     """The Kubernetes Job's image, with its digest."""
 
     version: Text = Field(None, alias="Version")
-    """The package's version: that CloudFormation asks anew when it changes."""
+    """The package's version: CloudFormation sends a new request when it changes."""
 
     reconciled: Literal["true", "false"] = Field("false", alias="Reconciled")
-    """Whether a schedule goes on with profiles and spaces for which there was no time."""
+    """Whether a schedule continues with profiles and spaces that were skipped for lack of time."""
 
     @model_validator(mode="after")
     def _names_a_file_system(self) -> Self:
