@@ -47,6 +47,9 @@ def choose_partition(settings: Settings) -> PartitionChoice:
     """The storage partition: the configured one, else a mount of Studio, else a folder in the user's data directory.
 
     Takes the first writable mount by name; in a shared space it skips the private partitions of user profiles.
+
+    Raises:
+        InvalidInputError: The configured path is not absolute.
     """
     shared = settings.storage.shared
     if settings.storage.path is not None:

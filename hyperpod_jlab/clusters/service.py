@@ -284,7 +284,11 @@ class Clusters:
         return ResolvedCluster(None, name, target_region)
 
     def configured_name(self, name: str | None) -> str | None:
-        """The name in the configuration of a cluster that may be given by its AWS name; None: the default cluster."""
+        """The name in the configuration of a cluster that may be given by its AWS name; None: the default cluster.
+
+        Raises:
+            NotFoundError: It is not configured.
+        """
         if name is None or name in self._settings.clusters:
             return name
         config_name = self._name_of(name)

@@ -63,7 +63,12 @@ _REQUIRED_STATES = {"requeue": "running", "change": "waiting or running"}
 
 
 def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
-    """Check that an action fits the run's state and its engine."""
+    """Check that an action fits the run's state and its engine.
+
+    Raises:
+        ConflictError: The action does not fit the run's state.
+        UnsupportedError: The engine does not support it.
+    """
     if engine.actions is None or action not in engine.actions.supported:
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
     is_waiting = run.state == "waiting" or bool((run.children or {}).get("waiting"))
