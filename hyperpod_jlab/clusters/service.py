@@ -477,7 +477,7 @@ class Clusters:
         roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
         scheduler = self._engines.get(configured).scheduler
         joined = join_nodes(scheduler, instances.rows, nodes, roles)
-        # Until all instances are listed, a node without an instance cannot be told apart.
+        # Until all instances are listed, it is unknown which nodes have none: drop the remark.
         is_complete = not instances.loading and instances.problem is None
         return [
             row if is_complete or row.instance is not None else JoinedNode(None, row.node)

@@ -296,7 +296,7 @@ class Runs:
         observed = await self._ask(records.head.cluster, bundles)
         await asyncio.to_thread(
             self._presence.check
-        )  # children that were removed meanwhile would distort the end
+        )  # an unmounted partition would look like a wrong end
         if any(observation.state == "ended" for observation in observed.observations.values()):
             # A run that has just ended may have written its final records since, or the engine may
             # have.

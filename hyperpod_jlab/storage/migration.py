@@ -101,7 +101,7 @@ def _move_code(partition: Partition, new_folder: RunFolder, old_folder: RunFolde
 
 
 def _link_file(path: Path, target: Path, digest: str) -> bool:
-    """Link a file into this user's own folder; False if its digest does not match. It is read after the move, where nobody else can replace it."""
+    """Link a file into this user's own folder; False if its digest does not match. Checks the new link, which nobody else can replace."""
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     descent.link(path, temporary)
     try:

@@ -296,7 +296,7 @@ def _values_by_period(course: TimeSeries, window: TimeRange) -> list[float | Non
 
 
 def _chart_maximum(course: TimeSeries) -> float:
-    """The value of a full bar: the metric's total, else the highest value."""
+    """The value of a full bar: 100 for percentages, else the highest value."""
     return 100.0 if METRICS[course.metric.name].unit == "percent" else max(course.values)
 
 
