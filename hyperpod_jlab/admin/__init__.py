@@ -1,4 +1,4 @@
-"""For admins: what wires a file system of FSx to the people of a Studio domain. Planning is pure; AWS is changed by its executor only."""
+"""For admins: mount an FSx file system for the users of a Studio domain. Planning is pure; only the executor changes AWS."""
 
 from hyperpod_jlab.contributions import Command
 

@@ -1,4 +1,4 @@
-"""``hpj admin``: what administrators do."""
+"""``hpj admin``: commands for administrators."""
 
 from __future__ import annotations
 

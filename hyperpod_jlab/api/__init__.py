@@ -1,11 +1,11 @@
-"""The public Python API: submit code from a notebook or a script, and hold the run in hand.
+"""The public Python API: submit code from a notebook or a script, and control the run.
 
     run = hyperpod_jlab.submit(train, args=(0.1,), nodes=2, processes_per_node=2)
     for line in run.logs(follow=True):
         print(line)
     run.result()
 
-Nothing here blocks the kernel unless it is asked to (`Run.wait`, `Run.result`, following a log).
+Nothing here blocks the kernel except `Run.wait`, `Run.result` and following a log.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def submit(
 
     Args:
         what: A function, or the path of a ``.ipynb`` or ``.py`` file.
-        args: The function's arguments, or the words in ``sys.argv[1:]``.
+        args: The function's arguments, or the values of ``sys.argv[1:]``.
         kwargs: The function's keyword arguments.
         command: A shell command, instead of `what`.
         cluster: The cluster's name; default: the configured one.
-        run_id: A run id of your own: the same one again is the same run.
-        spec: Further fields of the spec, as nested data; options go over them.
+        run_id: A run id of your own: the same id again returns the same run.
+        spec: Further fields of the spec, as nested data; options override them.
         options: The spec's options by name, as on the command line: ``nodes=2``, ``time_limit="2h"``, ``env={"K": "V"}``.
 
     Raises:
-        InvalidInputError: Something in the arguments is wrong.
+        InvalidInputError: An argument is invalid.
         RefusedError: The cluster refuses the run.
     """
     check_text(command, "command", "a shell command as text")
@@ -82,8 +82,8 @@ def get(run_id: str) -> Run:
     """The run with this id.
 
     Raises:
-        InvalidInputError: It is no run id.
-        NotFoundError: There is none.
+        InvalidInputError: The id is invalid.
+        NotFoundError: The run does not exist.
     """
     check_text(run_id, "run_id", "a run id", optional=False)
     run = Run(_hyperpod(), run_id)
@@ -92,7 +92,7 @@ def get(run_id: str) -> Run:
 
 
 def adopt(job: int | str, *, cluster: str | None = None, name: str | None = None) -> Run:
-    """Take a job of yours that was sent elsewhere, such as with sbatch, into the list of runs.
+    """Add an external job of yours, for example from sbatch, to the list of runs.
 
     Args:
         job: The scheduler's id of the job.
@@ -100,11 +100,11 @@ def adopt(job: int | str, *, cluster: str | None = None, name: str | None = None
         name: A name for the run; default: the job's own.
 
     Raises:
-        InvalidInputError: It is no job's id, or another argument is wrong.
-        NotFoundError: There is no such job.
-        DeniedError: It is somebody else's.
-        ConflictError: It is a run already, which the detail names.
-        UnsupportedError: The cluster has no jobs from elsewhere.
+        InvalidInputError: The job id or another argument is invalid.
+        NotFoundError: The job does not exist.
+        DeniedError: It is another user's job.
+        ConflictError: It is already a run; the detail names it.
+        UnsupportedError: The cluster has no external jobs.
     """
     check_text(cluster, "cluster", "a cluster's name")
     check_text(name, "name", "a name")
@@ -122,13 +122,13 @@ def runs(
     """Runs, newest first.
 
     Args:
-        limit: How many at the most; None for all.
-        cluster: Only those of this cluster.
-        state: Only those in this state, or in one of these.
-        all_users: Those of other users of a shared partition too.
+        limit: Maximum number; None for all.
+        cluster: Only runs of this cluster.
+        state: Only runs in this state, or in one of these.
+        all_users: Include other users' runs on a shared partition.
 
     Raises:
-        InvalidInputError: Something in the arguments is wrong.
+        InvalidInputError: An argument is invalid.
     """
     check_number(limit, "limit", 1)
     check_text(cluster, "cluster", "a cluster's name")
@@ -181,7 +181,7 @@ def _source(
 
 
 def _check_call(source: object, args: object, kwargs: object) -> None:
-    """Say in words what Python would say with a TypeError."""
+    """Raise a clear error where Python would raise a TypeError."""
     if source is not None and not callable(source) and not isinstance(source, (str, os.PathLike)):
         raise InvalidInputError(
             f"{kind_of(source)} cannot be run",

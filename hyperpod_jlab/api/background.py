@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that the API works in a plain script, in a kernel whose loop is running, and in threads."""
+"""An event loop in its own thread, so that the API works in a script, in a kernel with a running loop, and in threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXIT_TIMEOUT_S = 2.0
 
 
 class Background:
-    """The loop and its thread, made at first use and anew after a fork."""
+    """The loop and its thread, created on first use and again after a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,14 +26,14 @@ class Background:
         self._pid = 0
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine there; returns at once."""
+        """Run a coroutine in the loop; returns at once."""
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     def call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Run a coroutine there and wait for it; an interrupt or the timeout (seconds) ends the coroutine, not what it waits for.
+        """Run a coroutine in the loop and wait for it; an interrupt or the timeout (seconds) cancels the coroutine, not what it waits for.
 
         Raises:
-            TimeoutError: It took longer.
+            TimeoutError: It timed out.
         """
         future = self.start(work)
         try:
@@ -44,7 +44,7 @@ class Background:
             raise
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
-        """Go through an asynchronous iterator from a thread without a loop."""
+        """Iterate over an asynchronous iterator from a thread without a loop."""
         reading: asyncio.Task[Any] | None = None
 
         async def following() -> Any:
@@ -53,7 +53,7 @@ class Background:
             return await anext(source, _END)
 
         async def close() -> None:
-            if reading is not None:  # an interrupt ends it, but not at once
+            if reading is not None:  # an interrupt cancels it, but not immediately
                 await asyncio.wait([reading])
             closing = getattr(source, "aclose", None)
             if closing is not None:
@@ -64,12 +64,12 @@ class Background:
             while (item := self.call(following())) is not _END:
                 yield item
         finally:
-            # An iterator that is kept to the end of the process is closed when nothing runs there any more.
+            # An iterator that lives until the process exits is closed after the loop has stopped.
             if self._is_own_loop(loop):
                 self.call(close())
 
     def stop(self) -> None:
-        """End all that runs there, and the thread, without a word: the process ends."""
+        """Cancel everything and stop the thread, silently: the process exits."""
         with self._lock:
             loop, thread = self._loop, self._thread
             if loop is None or thread is None or not self._is_own_loop(loop):
@@ -96,21 +96,21 @@ class Background:
 
 
 def _block_at_exit(error: BaseException) -> None:
-    """Stop a daemon thread here when the process ends, as Python does: it has nobody to tell what it misses."""
+    """Block a daemon thread when the process exits, as Python does, instead of reporting its errors."""
     if not threading.current_thread().daemon or not isinstance(
         error, (RuntimeError, CancelledError)
     ):
         return
     main = threading.main_thread()
-    main.join(_EXIT_TIMEOUT_S)  # Python ends the threads that the loop needs just before
+    main.join(_EXIT_TIMEOUT_S)  # Python stops the threads that the loop needs just before
     if not main.is_alive():
         threading.Event().wait()
 
 
 async def _end_all() -> None:
-    """Cancel what the loop does, close what it reads, and stop it."""
+    """Cancel the loop's tasks, close its iterators, and stop it."""
     loop = asyncio.get_running_loop()
-    # The threads that it would need are gone by now; what misses them has nobody to tell it.
+    # The threads that it needs are gone by now; their absence is not worth reporting.
     loop.set_exception_handler(lambda *_: None)
     other_tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in other_tasks:

@@ -1,4 +1,4 @@
-"""`Run`: a run in the user's hands."""
+"""`Run`: the handle of a run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Arguments of the wrong kind or out of range, said in words where Python would say TypeError or nothing.
+# Arguments of a wrong type or out of range: clear errors where Python would raise a TypeError or
+# nothing.
 
 _VOWEL_LETTERS = "aeioAEIO"
 
 
 def kind_of(value: object) -> str:
-    """What a value is, such as ``an int``; None is ``None``."""
+    """The type of a value, such as ``an int``; None is ``None``."""
     if value is None:
         return "None"
     name = type(value).__name__
@@ -40,13 +41,13 @@ def kind_of(value: object) -> str:
 
 
 def check_text(value: Any, field: str, expected: str, *, optional: bool = True) -> None:
-    """Look whether an argument is text.
+    """Check that an argument is text.
 
     Args:
         value: The argument.
         field: Its name.
         expected: What it should be, such as "a run id".
-        optional: Whether None will do.
+        optional: Whether None is allowed.
 
     Raises:
         InvalidInputError: It is not.
@@ -56,7 +57,7 @@ def check_text(value: Any, field: str, expected: str, *, optional: bool = True) 
 
 
 def check_number(value: Any, field: str, least: int) -> None:
-    """Look whether an argument is None or a whole number, and at least so large.
+    """Check that an argument is None or an integer of at least `least`.
 
     Raises:
         InvalidInputError: It is not.
@@ -70,7 +71,7 @@ def check_number(value: Any, field: str, least: int) -> None:
 
 
 def check_seconds(value: Any, field: str) -> None:
-    """Look whether an argument is None or a number of seconds.
+    """Check that an argument is None or a number of seconds.
 
     Raises:
         InvalidInputError: It is not.
@@ -80,7 +81,7 @@ def check_seconds(value: Any, field: str) -> None:
 
 
 def ranks_of(value: Any) -> tuple[int, ...] | None:
-    """The ranks that are meant by one rank, by several, or by None.
+    """The ranks for one rank, several ranks, or None.
 
     Raises:
         InvalidInputError: It is something else.
@@ -107,15 +108,15 @@ def _argument_error(message: str, field: str) -> InvalidInputError:
 
 
 CARD = "application/vnd.hyperpod.run+json"
-"""MIME type of a run in a notebook's output: its version, id and name, which JupyterLab shows as the live log."""
+"""MIME type of a run in a notebook's output: its version, id and name; JupyterLab renders it as the live log."""
 
 _POLL_S = 2.0
 
 
 class Run:
-    """One run. What it says of its state is asked anew each time.
+    """One run. Its state is queried on each access.
 
-    Waiting for a run and leaving it (an interrupt, the end of the kernel) never ends it; `cancel` does.
+    Interrupting a wait, or stopping the kernel, never ends the run; `cancel` does.
     """
 
     def __init__(self, hyperpod: Hyperpod, run_id: str) -> None:
@@ -124,12 +125,12 @@ class Run:
 
     @property
     def view(self) -> RunView:
-        """All that is known of the run now."""
+        """The run's current details."""
         return background.call(self._hyperpod.runs.get(self.run_id))
 
     @property
     def state(self) -> State:
-        """The run's state now."""
+        """The run's current state."""
         return self.view.state
 
     @property
@@ -161,23 +162,23 @@ class Run:
         grep: str | None = None,
         cursor: str | None = None,
     ) -> Logs:
-        """The run's log: lines of all ranks merged by time, to be iterated over (with ``for`` or ``async for``) or printed.
+        """The run's log: lines of all ranks merged by time. Iterate over it (with ``for`` or ``async for``) or print it.
 
-        An array's log is that of all its children; `LogLine.index` tells the child of a line.
+        An array's log contains all its children; `LogLine.index` is the child of a line.
 
         Args:
             rank: One global rank or several; default: all.
             node: Only the ranks of this node.
             attempt: Only this attempt.
-            follow: Go on until the run has ended.
+            follow: Continue until the run has ended.
             tail: Only this many last lines.
-            since: Only what came since: seconds ago, or text such as "5m".
+            since: Only lines since then: seconds ago, or text such as "5m".
             grep: Only lines that match this regular expression.
-            cursor: Go on where a line's cursor points.
+            cursor: Continue from a line's cursor.
 
         Raises:
-            InvalidInputError: Something in the arguments is wrong.
-            NotFoundError: There is no such rank, node or attempt; raised when the lines are gone through.
+            InvalidInputError: An argument is invalid.
+            NotFoundError: The rank, node or attempt does not exist; raised during iteration.
         """
         from hyperpod_jlab.logs.service import LogRequest
 
@@ -203,7 +204,7 @@ class Run:
         """Wait until the run has ended, at most `timeout` seconds; returns the run.
 
         Raises:
-            TimeoutError: It has not ended by then; it goes on.
+            TimeoutError: It has not ended in time; it keeps running.
         """
         self._ended(timeout)
         return self
@@ -212,7 +213,7 @@ class Run:
         """The run once it has ended.
 
         Raises:
-            TimeoutError: It has not ended by then.
+            TimeoutError: It has not ended in time.
         """
         check_seconds(timeout, "timeout")
         limit = None if timeout is None or timeout > TIMEOUT_MAX else timeout
@@ -221,11 +222,11 @@ class Run:
             return background.call(self._hyperpod.runs.wait(self.run_id), limit)
         except TimeoutError as error:
             if limit is None or time.monotonic() - begin < limit:
-                raise  # something else took too long
+                raise  # another timeout
             raise TimeoutError(self._unfinished_text(limit)) from error
 
     def _unfinished_text(self, limit: float) -> str:
-        """What a run is that has not ended in so many seconds."""
+        """The message for a run that has not ended in time."""
         try:
             run = background.call(self._hyperpod.runs.get(self.run_id), _POLL_S)
         except (HyperpodError, TimeoutError):
@@ -234,7 +235,7 @@ class Run:
         return f"{self.run_id} is {run.state}{reason} after {limit:g} s and continues"
 
     def __await__(self) -> Generator[Any, None, Run]:
-        """``await run`` waits as `wait` does, without holding up the event loop."""
+        """``await run`` waits as `wait` does, without blocking the event loop."""
         return self._wait_async().__await__()
 
     async def _wait_async(self) -> Run:
@@ -243,15 +244,15 @@ class Run:
         return self
 
     def result(self, timeout: float | None = None, *, trust: bool = False) -> Any:
-        """Wait for a function's run and return what it returned on rank 0, or raise what it raised there, with its traceback.
+        """Wait for a function's run and return the function's result on rank 0, or raise its exception there, with its traceback.
 
         Args:
-            timeout: Seconds to wait at the most.
-            trust: Load a pickle although others could have written it.
+            timeout: Maximum seconds to wait.
+            trust: Load a pickle that other users could have written.
 
         Raises:
-            TimeoutError: The run has not ended by then.
-            ConflictError: The run ended without a result: it was cancelled, lost, or was no function; or it failed elsewhere than on rank 0.
+            TimeoutError: The run has not ended in time.
+            ConflictError: The run ended without a result: it was cancelled, lost, or not a function; or another rank than 0 failed.
         """
         from hyperpod_jlab.capture.results import load_result
 
@@ -271,7 +272,7 @@ class Run:
                 hint=f"see its log: hpj logs {self.run_id}",
                 detail={"run_id": self.run_id, "state": view.state},
             ) from error
-        if view.state != "succeeded":  # rank 0 was done before another rank failed
+        if view.state != "succeeded":  # rank 0 finished before another rank failed
             raise ConflictError(
                 f"rank 0 of {self.run_id} returned, but the run has no result; {_end_text(view)}",
                 code="no_result",
@@ -281,7 +282,7 @@ class Run:
         return outcome
 
     def cancel(self) -> Run:
-        """End the run, or take it out of the queue."""
+        """Cancel the run, or remove it from the queue."""
         return self._act("cancel")
 
     def hold(self) -> Run:
@@ -293,15 +294,15 @@ class Run:
         return self._act("release")
 
     def requeue(self) -> Run:
-        """End the running attempt and open the next."""
+        """End the current attempt and requeue the run."""
         return self._act("requeue")
 
     def change(self, *, time_limit: str | int | None = None, queue: str | None = None) -> Run:
-        """Change the time limit (seconds, or a text such as ``2h``; counted from the start) or the queue of a run that waits or runs.
+        """Change the time limit (seconds, or a text such as ``2h``; counted from the start) or the queue of a waiting or running run.
 
         Raises:
-            InvalidInputError: The time limit is none, or nothing is to be changed.
-            UnsupportedError: The cluster cannot do it.
+            InvalidInputError: The time limit is invalid, or there is nothing to change.
+            UnsupportedError: The cluster does not support it.
         """
         check_text(queue, "queue", "a queue's name")
         return self._act("change", Change(_seconds(time_limit), queue))
@@ -316,11 +317,11 @@ class Run:
         return f"<Run {self.run_id} '{view.name}' on {view.cluster}: {view.state}{reason}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """The run's card in a notebook: which run it is, and how to read its log elsewhere; no state, for that passes."""
+        """The run's card in a notebook: its identity, and how to read its log elsewhere; no state, since that would become outdated."""
         del include, exclude
         try:
             name = self.view.name
-        except HyperpodError:  # its folder is gone, or cannot be read now
+        except HyperpodError:  # its folder was removed, or cannot be read now
             name = self.run_id
         return {
             CARD: {"version": 1, "run_id": self.run_id, "name": name},
@@ -351,11 +352,11 @@ def _end_text(view: RunView) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A run's log in the user's hands.
+# The log of a `Run`.
 
 
 class Logs:
-    """Lines of a log, read when they are gone through; printing it prints them, and each time they are read anew."""
+    """Lines of a log, read lazily; each iteration, and each print, reads them again."""
 
     def __init__(self, hyperpod: Hyperpod, request: LogRequest) -> None:
         self._hyperpod = hyperpod
@@ -366,7 +367,7 @@ class Logs:
             yield from batch
 
     async def __aiter__(self) -> AsyncIterator[LogLine]:
-        """Go through the lines without holding up the caller's event loop."""
+        """Iterate over the lines without blocking the caller's event loop."""
         import asyncio
 
         source = self._batches()
@@ -379,10 +380,10 @@ class Logs:
                 yield line
 
     async def _batches(self) -> AsyncGenerator[LogBatch, None]:
-        """The lines, once it is sure that the run has such.
+        """The lines, after checking that the run has the requested logs.
 
         Raises:
-            NotFoundError: There is no such run, rank, node or attempt.
+            NotFoundError: The run, rank, node or attempt does not exist.
         """
         check_choice(await self._hyperpod.runs.get(self._request.run_id), self._request)
         async with aclosing(self._hyperpod.logs.lines(self._request)) as batches:
@@ -390,7 +391,7 @@ class Logs:
                 yield batch
 
     def print(self) -> None:
-        """Print the lines as they come, each behind its rank; on a terminal only text and colours of them."""
+        """Print the lines as they arrive, each with its rank; on a terminal only their text and colours."""
         import sys
 
         render = terminal_text if sys.stdout.isatty() else str
@@ -406,10 +407,10 @@ class Logs:
 
 
 def parse_since(since: float | str | None) -> float | None:
-    """The Unix time at which "since" begins: seconds ago, or text such as "5m".
+    """The Unix time of "since": seconds ago, or text such as "5m".
 
     Raises:
-        InvalidInputError: It is no duration.
+        InvalidInputError: It is not a duration.
     """
     if isinstance(since, str):
         try:

@@ -1,1 +1,1 @@
-"""What AWS knows: HyperPod clusters, and where in Studio this is. boto3 is imported when AWS is first asked, not before."""
+"""AWS: HyperPod clusters, and the Studio environment. boto3 is imported at the first call to AWS."""

@@ -1,4 +1,4 @@
-"""HyperPod clusters of an account, from SageMaker's API. Words that are newer than this package are kept as they came."""
+"""HyperPod clusters of an account, from SageMaker's API. Values newer than this package are kept unchanged."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _NAME = re.compile(
 """Names and ARNs of clusters (SageMaker's service model)."""
 
 NO_ORCHESTRATOR = "AWS shows no orchestrator; older Slurm clusters have none, so Slurm is assumed"
-"""What is said of a cluster whose description names none."""
+"""Note on a cluster whose description names no orchestrator."""
 
 
 def check_cluster_name(name: str) -> str:
-    """A cluster's name or ARN, once it has the form of one.
+    """Return a cluster's name or ARN if it is valid.
 
     Raises:
-        InvalidInputError: It has not.
+        InvalidInputError: It is invalid.
     """
     if not _NAME.fullmatch(name):
         raise InvalidInputError(
@@ -57,7 +57,7 @@ def check_cluster_name(name: str) -> str:
 
 
 async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
-    """All clusters of the account in the region, page by page, each as far as the list tells of it.
+    """All clusters of the account in the region, page by page, with the fields of the list.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -78,7 +78,7 @@ async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
 
 
 async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluster:
-    """The same cluster, of which the name or the ARN is enough, with all that its description tells.
+    """The same cluster with its full description; the name or the ARN is sufficient.
 
     Raises:
         NotFoundError: It has been deleted.
@@ -109,14 +109,14 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
 
 
 async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]]:
-    """The instances of a cluster, page by page; one that moves between two pages is given once.
+    """The instances of a cluster, page by page; an instance that moves between two pages is returned once.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: Its name or ARN.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     yielded: set[str] = set()
@@ -131,7 +131,7 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
 
 
 def node_target(arn: str, node: Instance) -> str:
-    """What Systems Manager calls a node: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE`` (HyperPod's documentation).
+    """A node's target in Systems Manager: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE`` (HyperPod's documentation).
 
     Args:
         arn: The cluster's ARN.
@@ -141,7 +141,7 @@ def node_target(arn: str, node: Instance) -> str:
 
 
 async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
-    """The tags of something of SageMaker, by its ARN.
+    """The tags of a SageMaker resource, by its ARN.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -162,7 +162,7 @@ def _orchestrator(description: Mapping[str, Any] | None) -> tuple[str | None, st
 
 
 def _orchestrator_note(description: Mapping[str, Any]) -> str | None:
-    """What is to be said of the orchestrator."""
+    """A note on the orchestrator."""
     orchestrator = description.get("Orchestrator") or {}
     if not orchestrator:
         return NO_ORCHESTRATOR
@@ -195,12 +195,12 @@ def _group(description: Mapping[str, Any]) -> InstanceGroup:
 
 
 def _capacity(description: Mapping[str, Any]) -> str | None:
-    """``Spot`` or ``OnDemand``, by which of them is described; a word that is newer is kept."""
+    """``Spot`` or ``OnDemand``, by which of them is described; a newer value is kept."""
     return next(iter(description), None)
 
 
 def _script(folder: str | None, name: str | None) -> str | None:
-    """Where a life cycle script lies."""
+    """The path of a lifecycle script."""
     if folder is None or name is None:
         return folder
     return f"{folder.rstrip('/')}/{name}"
@@ -223,17 +223,18 @@ def _instance(description: Mapping[str, Any]) -> Instance:
 
 
 def _seconds(moment: Any) -> float | None:
-    """A time as Unix seconds: it comes as a datetime, or as a number where boto3 does not know it for a time."""
+    """A time as Unix seconds: a datetime, or a number for fields that boto3 does not know."""
     if moment is None:
         return None
     return float(moment if isinstance(moment, int | float) else moment.timestamp())
 
 
 # --------------------------------------------------------------------------------------------------
-# Login nodes of a HyperPod cluster, where its Slurm is configured by AWS' API: there instance groups say what their instances are to Slurm.
+# Login nodes of a HyperPod cluster whose Slurm is configured by AWS' API: there instance groups
+# declare their Slurm role.
 
 _LOGIN, _CONTROLLER = "Login", "Controller"
-"""What SageMaker's service model calls them (ClusterSlurmNodeType)."""
+"""The roles in SageMaker's service model (ClusterSlurmNodeType)."""
 
 _RUNNING = "Running"
 
@@ -242,17 +243,17 @@ _LOGIN_NODES_HINT = 'set them in the configuration: login_nodes = ["HOST"]'
 _NOT_SLURM_HINT = f'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "{KUBERNETES}"'
 
 NO_LOGIN_NODES = "no_login_nodes"
-"""Code of the errors where a cluster has none."""
+"""Error code: a cluster has no login nodes."""
 
 
 @dataclass(frozen=True)
 class ClusterLogins:
-    """Machines of a cluster that take logins.
+    """Machines of a cluster that accept logins.
 
     Attributes:
         cluster: The cluster.
-        instances: Those that run, by their ids, so that everybody has the same order.
-        controller: Whether they are the controller's, because no group is one of login nodes.
+        instances: The running ones, sorted by id so that the order is stable.
+        controller: Whether they are controllers, because no group has login nodes.
     """
 
     cluster: HyperpodCluster
@@ -261,7 +262,7 @@ class ClusterLogins:
 
     @property
     def note(self) -> str | None:
-        """What a user should know of them."""
+        """A note for the user."""
         if not self.controller:
             return None
         return (
@@ -270,15 +271,15 @@ class ClusterLogins:
 
 
 async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
-    """The login nodes of a cluster; the controller where it has none.
+    """The login nodes of a cluster; the controller if it has none.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: Its name or ARN.
 
     Raises:
-        NotFoundError: There is no such cluster, or AWS knows no login nodes of it (``no_login_nodes``).
-        UnreachableError: None of them runs.
+        NotFoundError: The cluster does not exist, or AWS lists no login nodes for it (``no_login_nodes``).
+        UnreachableError: None of them is running.
         HyperpodError: See `aws.errors`.
     """
     placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
@@ -326,37 +327,38 @@ async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
 
 
 # --------------------------------------------------------------------------------------------------
-# Facts of instance types from EC2. What it says of one is kept in the user's cache directory, so that no submit waits for it twice.
+# Facts about instance types from EC2, cached in the user's cache directory so that no submit waits
+# for them twice.
 
 _INSTANCE_TYPES_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 
 _TTL_S = 30 * 86400.0
-"""Seconds for which an answer counts: types do not change."""
+"""TTL of an answer, in seconds: types do not change."""
 
 _ERROR_TTL_S = 3600.0
-"""Seconds for which EC2 is not asked again, where it could not say and the table can."""
+"""Seconds before EC2 is queried again after a failure, if the table has the type."""
 
 
 async def describe_instance_types(aws: Aws, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """EC2's descriptions of types, all by EC2's names; those that it does not know in this region are left out.
+    """EC2's descriptions of types, by EC2's names; types that EC2 does not know in this region are omitted.
 
     Raises:
         HyperpodError: See `aws.errors`.
     """
     filters = [{"Name": "instance-type", "Values": sorted(names)}]
-    # By a filter, for by names one that is not there hides all others.
+    # By a filter: in a query by names, one unknown name fails all.
     response = await aws.call("ec2", "DescribeInstanceTypes", Filters=filters)
     return {str(item["InstanceType"]): item for item in response.get("InstanceTypes") or ()}
 
 
 async def find_instance_type(name: str) -> InstanceType | HyperpodError | None:
-    """What EC2 says of a type, else what the table has of it. EC2 has few seconds to say it.
+    """A type according to EC2, else according to the table. The timeout for EC2 is a few seconds.
 
     Args:
-        name: The type, with or without SageMaker's ``ml.`` before it.
+        name: The type, with or without SageMaker's ``ml.`` prefix.
 
     Returns:
-        Its facts. Where neither knows it: why EC2 could not be asked, or None when it could.
+        Its facts. If neither knows it: the error of EC2, or None if EC2 answered.
     """
     name = ec2_name(name)
     table_type = instance_type(name)
@@ -385,7 +387,7 @@ def _file() -> Path | None:
 
 
 def _read() -> dict[str, tuple[InstanceType | None, float]]:
-    """What EC2 has said, and when; None where it could not."""
+    """EC2's cached answers with their times; None for a failure."""
     file = _file()
     try:
         data = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
@@ -409,6 +411,6 @@ def _write(cached: Mapping[str, tuple[InstanceType | None, float]]) -> None:
         for name, (type_facts, read_at) in cached.items()
     }
     temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # EC2 is asked again then
+    with contextlib.suppress(OSError):  # EC2 is queried again then
         temporary.write_text(json.dumps(rows), encoding="utf-8")
         temporary.replace(file)

@@ -1,4 +1,4 @@
-"""Where things of AWS are in its web console, in the console of the partition that their ARN names."""
+"""Links into AWS' web console, in the partition that the ARN names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CONSOLES = {
     "aws-cn": "console.amazonaws.cn",
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
-"""Consoles by partition. Those of other partitions are not public, so nothing there has an address here."""
+"""Consoles by partition. Those of other partitions are not public, so they have no links."""
 
 
 def cluster_console(arn: str, name: str) -> str | None:
-    """A HyperPod cluster in SageMaker's console; None where the partition's console is not known.
+    """A HyperPod cluster in SageMaker's console; None if the partition's console is unknown.
 
     Args:
         arn: The cluster's ARN.
@@ -25,14 +25,14 @@ def cluster_console(arn: str, name: str) -> str | None:
 
 
 def logs_console(arn: str, name: str) -> str | None:
-    """The log group of a HyperPod cluster in CloudWatch's console: life cycle scripts and health checks write there.
+    """The log group of a HyperPod cluster in CloudWatch's console, with logs of lifecycle scripts and health checks.
 
     Args:
         arn: The cluster's ARN.
         name: Its name.
     """
     group = log_group(arn, name)
-    # This console has names in its addresses quoted twice, with $ for %.
+    # This console quotes names in its URLs twice, with $ instead of %.
     encoded_twice = quote(quote(group, safe=""), safe="").replace("%", "$")
     return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{encoded_twice}")
 
@@ -47,7 +47,7 @@ def eks_console(arn: str) -> str | None:
 
 
 def log_group(arn: str, name: str) -> str:
-    """The log group that HyperPod makes for a cluster.
+    """The log group that HyperPod creates for a cluster.
 
     Args:
         arn: The cluster's ARN.

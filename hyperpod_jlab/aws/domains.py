@@ -1,4 +1,4 @@
-"""Domains of Studio: where their applications are in the network, and which file systems they may mount."""
+"""Studio domains: the network location of their applications, and the file systems that they may mount."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MANAGED = {"ENABLED": True, "DISABLED": False}
 
 
 def idle_settings(settings: Mapping[str, Any] | None) -> dict[str, IdleSettings]:
-    """What settings say of idle shutdown, by the application's type in Studio's metadata; those of which they say nothing are left out.
+    """The idle shutdown settings, by the application's type in Studio's metadata; types without settings are omitted.
 
     Args:
-        settings: `DefaultUserSettings`, `DefaultSpaceSettings`, `UserSettings` or `SpaceSettings`, as the API has them.
+        settings: `DefaultUserSettings`, `DefaultSpaceSettings`, `UserSettings` or `SpaceSettings`, as in the API.
     """
     by_app = {}
     for app in APPS:
@@ -37,16 +37,16 @@ class Domain:
 
     Attributes:
         name: Its id.
-        status: AWS' word for its state, such as ``InService``.
+        status: Its state as AWS reports it, such as ``InService``.
         network: ``VpcOnly`` or ``PublicInternetOnly``: how its applications reach the internet and AWS.
         vpc: Its VPC.
         subnets: Its subnets.
-        groups: The security groups that users' applications have, unless their profiles name others.
-        file_systems: The file systems of FSx for Lustre that users may mount, and the folder of each.
-        shared_file_systems: The same of its shared spaces.
+        groups: The security groups of users' applications, unless their profiles name others.
+        file_systems: The FSx for Lustre file systems that users may mount, with the folder of each.
+        shared_file_systems: The same for its shared spaces.
         problem: Why it does not work.
-        idle: Its idle shutdown of users' applications, by the application's type.
-        shared_idle: The same of its shared spaces.
+        idle: Idle shutdown of users' applications, by the application's type.
+        shared_idle: The same for its shared spaces.
     """
 
     name: str
@@ -66,7 +66,7 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
     """A domain by its id.
 
     Raises:
-        NotFoundError: There is no such domain.
+        NotFoundError: The domain does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call("sagemaker", "DescribeDomain", DomainId=name)
@@ -90,7 +90,7 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
 
 
 def custom_file_systems(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The file systems of FSx for Lustre in the settings of a user or space: id and folder."""
+    """The FSx for Lustre file systems in the settings of a user or space: id and folder."""
     file_systems = (
         config.get("FSxLustreFileSystemConfig")
         for config in settings.get("CustomFileSystemConfigs") or ()
@@ -103,10 +103,10 @@ def custom_file_systems(settings: Mapping[str, Any]) -> tuple[tuple[str, str], .
 
 
 # --------------------------------------------------------------------------------------------------
-# User profiles of Studio: whether one has a user number of its own on custom file systems.
+# Studio user profiles: whether one has its own uid on custom file systems.
 
 COMMON_UID = 200001
-"""What Studio gives every profile that was made without one of its own (CustomPosixUserConfig)."""
+"""Studio's default uid for profiles without one of their own (CustomPosixUserConfig)."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class Profile:
 
     Attributes:
         name: Its name.
-        uid: Its own user number on custom file systems; None: the one that everybody has.
-        groups: The security groups that its applications have; empty: those of the domain.
-        file_systems: The file systems of FSx for Lustre that it may mount besides the domain's, and the folder of each.
+        uid: Its own uid on custom file systems; None: the shared default.
+        groups: The security groups of its applications; empty: those of the domain.
+        file_systems: The FSx for Lustre file systems that it may mount besides the domain's, with the folder of each.
         idle: Its idle shutdown, by the application's type.
     """
 
@@ -132,7 +132,7 @@ async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
     """A user profile of a domain.
 
     Raises:
-        NotFoundError: There is no such profile.
+        NotFoundError: The profile does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call(
@@ -151,7 +151,7 @@ async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whose a space of Studio is: its metadata often do not say it, SageMaker does.
+# Owners of Studio spaces: a space's metadata often lack the owner, SageMaker knows it.
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,10 @@ class Space:
 
     Attributes:
         name: Its name.
-        shared: Whether several people work in it and act as the space; None where SageMaker does not say it.
-        owner: The user profile that it belongs to; None where SageMaker does not say it.
-        file_systems: The file systems of FSx for Lustre that it mounts when it starts, by their ids.
-        idle: Its idle shutdown, by the application's type; it says no more than the minutes.
+        shared: Whether several people work in it and act as the space; None if SageMaker does not report it.
+        owner: The user profile that owns it; None if SageMaker does not report it.
+        file_systems: The ids of the FSx for Lustre file systems that it mounts at startup.
+        idle: Its idle shutdown, by the application's type; only has the minutes.
     """
 
     name: str
@@ -177,7 +177,7 @@ async def describe_space(aws: Aws, domain_id: str, name: str) -> Space:
     """A space of a domain.
 
     Raises:
-        NotFoundError: There is no such space.
+        NotFoundError: The space does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call("sagemaker", "DescribeSpace", DomainId=domain_id, SpaceName=name)

@@ -1,4 +1,4 @@
-"""AWS' complaints as errors of ours, each with the action that was refused and what to do about it."""
+"""Convert AWS' errors to ours, each with the denied action and a hint."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BOTO3_SINCE = {
     "sagemaker:DescribeClusterEvent": "1.40.3",
     "sagemaker:ListClusterEvents": "1.40.3",
 }
-"""Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
+"""Versions of boto3 that are known to have an operation (from botocore's models); older ones may have it too."""
 
 ENDPOINTS = {
     "sagemaker": "sagemaker.api",
     "cloudwatch": "monitoring",
     "aps": "aps-workspaces",
 }
-"""Names of VPC endpoints where they are others than the service's."""
+"""Names of VPC endpoints that differ from the service's name."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 _THROTTLED = frozenset(
@@ -66,7 +66,7 @@ _CLOCK_SKEW = re.compile(
     r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE
 )
 _RESOURCE = re.compile(r"on resource: (arn:\S+|\*)")
-"""What a right is missing on, as IAM says it."""
+"""Pattern of the resource in IAM's message about a missing permission."""
 _NOT_FOUND = frozenset(
     {
         "FileSystemNotFound",
@@ -95,12 +95,12 @@ _IAM_NAMES = {
     "s3:ListObjectsV2": "s3:ListBucket",
     "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
 }
-"""What IAM calls operations by another name than boto3 (service authorization reference)."""
+"""Operations whose IAM action has another name than in boto3 (service authorization reference)."""
 
 
 @dataclass(frozen=True)
 class AwsCall:
-    """A call of AWS: the service by boto3's name, the operation by the API's, and the region."""
+    """An AWS operation: the service by boto3's name, the operation by the API's, and the region."""
 
     service: str
     operation: str
@@ -108,13 +108,13 @@ class AwsCall:
 
     @property
     def action(self) -> str:
-        """What IAM calls it."""
+        """The IAM action."""
         name = f"{self.service}:{self.operation}"
         return _IAM_NAMES.get(name, name)
 
     @property
     def detail(self) -> dict[str, Any]:
-        """What programs are told of it."""
+        """The error detail."""
         return {"action": self.action, "region": self.region}
 
 
@@ -122,7 +122,7 @@ def boto3_missing(alternative: str | None = None) -> HyperpodError:
     """The package boto3 is not installed.
 
     Args:
-        alternative: What can be done instead of installing it.
+        alternative: What to do instead of installing it.
     """
     hint = "pip install 'hyperpod-jlab[aws]'"
     return UnsupportedError(
@@ -146,7 +146,7 @@ def boto3_too_old(call: AwsCall, version: str) -> HyperpodError:
 
 
 def no_credentials(problem: str | None = None) -> HyperpodError:
-    """Nobody has credentials, or what has them fails."""
+    """There are no credentials, or obtaining them fails."""
     return DeniedError(
         f"no AWS credentials found: {problem}" if problem else "no AWS credentials found",
         code="no_aws_credentials",
@@ -155,7 +155,7 @@ def no_credentials(problem: str | None = None) -> HyperpodError:
 
 
 def no_region() -> HyperpodError:
-    """Nobody says which region."""
+    """The region is not set."""
     return InvalidInputError(
         "no AWS region is set",
         code="no_aws_region",
@@ -165,7 +165,7 @@ def no_region() -> HyperpodError:
 
 
 def translate(error: Exception, call: AwsCall) -> HyperpodError:
-    """What boto3 raised as an error of ours."""
+    """Convert boto3's exception to our error."""
     from botocore import exceptions as aws
     from botocore.parsers import ResponseParserError
 
@@ -176,7 +176,7 @@ def translate(error: Exception, call: AwsCall) -> HyperpodError:
     known_error = _configuration_error(error, call) or _credentials_error(error)
     if known_error is not None:
         return known_error
-    # A KeyError is what botocore makes of XML that is no answer of the service.
+    # A KeyError is what botocore raises for XML that is not a response of the service.
     if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
         return _connection_error(error, call)
     return InternalError(
@@ -196,7 +196,7 @@ def _configuration_error(error: Exception, call: AwsCall) -> HyperpodError | Non
             hint="example: us-west-2",
             detail={"field": "region"},
         )
-    # A ValueError is how botocore calls an endpoint's address that is none.
+    # botocore raises ValueError for an invalid endpoint URL.
     config_errors = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
     if isinstance(error, config_errors):
         return InvalidInputError(
@@ -242,7 +242,7 @@ def _response_error(response: Mapping[str, Any], call: AwsCall) -> HyperpodError
         resource = _RESOURCE.search(message)
         resource_text = f" on {resource[1]}" if resource and resource[1] != "*" else ""
         match = _ACTION.search(message)
-        # One call may need several rights: to make a cluster, that its role may be passed on.
+        # One call may need several permissions: creating a cluster also needs iam:PassRole.
         action = match[1] if match else call.action
         return DeniedError(
             f"you do not have the permission {action}",
@@ -332,7 +332,7 @@ def _signature_error(
 
 
 def _clock_lag(response: Mapping[str, Any]) -> float | None:
-    """Seconds that this machine's clock is behind the answer's, by the answer's date."""
+    """Seconds that this machine's clock is behind the response's date."""
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
         server_time = parsedate_to_datetime(str(headers.get("date", "")))
@@ -344,28 +344,30 @@ def _clock_lag(response: Mapping[str, Any]) -> float | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# AWS' answers as they came, where botocore takes too little or too much for one.
+# Raw responses of AWS, where botocore ignores too much or accepts too much.
 #
-# It drops what it does not know, and SageMaker's images have a boto3 that is a year older than the service: so much of a cluster would
-# be missing (that Slurm schedules there, the nodes' names, which updates are due). And it takes the page of a network that wants a
-# login first for an answer without anything in it: an account without clusters.
+# It drops unknown fields, and SageMaker's images have a boto3 that is a year older than the
+# service: much of a cluster would
+# be missing (that Slurm is the scheduler, the nodes' names, pending updates). And it accepts a
+# captive portal's login page as an empty
+# response: an account without clusters.
 
 _JSON_TYPE = "application/x-amz-json"
 
 
 def check_content_type(http_response: Any, model: Any, **_: Any) -> None:
-    """Refuse what no AWS service answers: botocore's event ``after-call``.
+    """Refuse a response that is not from an AWS service: botocore's event ``after-call``.
 
     Args:
-        http_response: The answer as it came.
+        http_response: The raw response.
         model: The operation in botocore's model.
 
     Raises:
-        ResponseParserError: It is good by its status, but of another kind than the service's protocol has.
+        ResponseParserError: Its status is a success, but its content type does not match the service's protocol.
     """
     kind = _content_type(http_response)
     service = model.service_model
-    # Of a service with several protocols a newer botocore chooses one; an older one knows only the first.
+    # A newer botocore chooses among a service's protocols; an older one only knows the first.
     protocol = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
     if protocol == "json" and http_response.status_code == 200 and not kind.startswith(_JSON_TYPE):
         from botocore.parsers import ResponseParserError
@@ -376,11 +378,11 @@ def check_content_type(http_response: Any, model: Any, **_: Any) -> None:
 
 
 def keep_unknown_fields(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
-    """Put back what was dropped: botocore's event ``after-call``. Values come as they are in JSON, so a time is a number.
+    """Restore dropped fields: botocore's event ``after-call``. Values have their JSON types, so a time is a number.
 
     Args:
-        http_response: The answer as it came.
-        parsed: The answer as botocore knows it; it is changed.
+        http_response: The raw response.
+        parsed: The response as botocore parsed it; modified in place.
     """
     if http_response.status_code == 200 and _content_type(http_response).startswith(_JSON_TYPE):
         _merge_unknown(parsed, json.loads(http_response.content))

@@ -29,7 +29,7 @@ async def list_events(
         since: Only events after this time (Unix seconds).
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     options: dict[str, Any] = {"SortBy": "EventTime", "SortOrder": "Descending"}
@@ -45,7 +45,7 @@ async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
     """One event with its details, which alone tell why something failed.
 
     Raises:
-        NotFoundError: There is no such cluster or event.
+        NotFoundError: The cluster or the event does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call(

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# The file systems of FSx for Lustre that are mounted on this machine, and which part of each.
+# The FSx for Lustre file systems that are mounted on this machine, and which folder of each.
 
 _SERVER = re.compile(r"(?P<file_system>fs-[0-9a-f]+)\.fsx\.")
 _COMMON_NAME = "fsx"
-"""The mount name that many file systems have; any other one is of one file system only."""
+"""The mount name that many file systems share; any other name is unique to a file system."""
 
 _SOURCE = re.compile(r"(?P<server>[^/]+@\w+):/(?P<mount_name>[^/]+)(?P<folder>(/.*)?)")
 _FILE_SYSTEM = re.compile(r"fs-[0-9a-f]{8,40}")
@@ -29,15 +29,15 @@ _FILE_SYSTEM = re.compile(r"fs-[0-9a-f]{8,40}")
 
 @dataclass(frozen=True)
 class LustreMount:
-    """A mounted part of a file system.
+    """A mounted folder of a file system.
 
     Attributes:
-        point: Where it is mounted.
+        point: The mount point.
         server: The address of its server, such as ``10.0.1.2@tcp``.
         mount_name: The file system's mount name.
-        folder: The folder of the file system that is mounted: the storage partition; ``/`` for the whole.
-        file_system: The file system's id where the mount point names it, as Studio's does.
-        read_only: Whether it can only be read.
+        folder: The folder of the file system that is mounted: the storage partition; ``/`` for all of it.
+        file_system: The file system's id if the mount point contains it, as Studio's does.
+        read_only: Whether it is mounted read-only.
     """
 
     point: Path
@@ -48,19 +48,19 @@ class LustreMount:
     read_only: bool = False
 
     def path_there(self, path: Path) -> str:
-        """A path below the mount point as the file system has it, from its own root: also of a mounted folder.
+        """The path within the file system, from its own root, of a path below the mount point.
 
         Raises:
-            ValueError: The path does not lie below the mount point.
+            ValueError: The path is not below the mount point.
         """
         return str(PurePosixPath(self.folder) / path.relative_to(self.point))
 
 
 def lustre_mounts(table: Path | None = None) -> list[LustreMount]:
-    """The parts of Lustre file systems that are mounted here; empty where the system does not tell.
+    """The mounted Lustre file systems; empty if the system does not report mounts.
 
     Args:
-        table: The table of mounts (see `storage.mounts.all_mounts`).
+        table: The mount table (see `storage.mounts.all_mounts`).
     """
     try:
         mounts = all_mounts(table)
@@ -85,7 +85,7 @@ def lustre_mounts(table: Path | None = None) -> list[LustreMount]:
 
 
 def is_mount_of(mount: LustreMount, storage: LustreStorage) -> bool:
-    """Whether what is mounted here is the file system that a cluster mounts, going by its id, else by its mount name."""
+    """Whether a mount is the file system that a cluster mounts, by its id, else by its mount name."""
     if mount.mount_name != storage.mount_name:
         return False
     match = _SERVER.match(storage.dns_name)
@@ -95,18 +95,18 @@ def is_mount_of(mount: LustreMount, storage: LustreStorage) -> bool:
 
 
 _PAGE_SIZE = 25
-"""Associations on a page: the most that FSx gives."""
+"""Associations per page: FSx' maximum."""
 
 _GIB = 1024**3
 
 
 async def find_file_system(aws: Aws, mount: LustreMount) -> FileSystem | None:
-    """The file system that is mounted somewhere, without its associations.
+    """The file system of a mount, without its associations.
 
-    Where the mount does not say its id it is found by its mount name; None when none or several of the region have that.
+    A mount without an id is matched by its mount name; None if no file system or several of the region have it.
 
     Raises:
-        NotFoundError: There is no file system of the id.
+        NotFoundError: The file system does not exist.
         HyperpodError: See `aws.errors`.
     """
     if mount.file_system is not None:
@@ -122,10 +122,10 @@ async def find_file_system(aws: Aws, mount: LustreMount) -> FileSystem | None:
 
 
 async def list_associations(aws: Aws, file_system: str) -> tuple[Association, ...]:
-    """The links of a file system to S3. Scratch file systems and old ones have theirs in their own description instead.
+    """The links of a file system to S3. Scratch and old file systems have theirs in their own description instead.
 
     Raises:
-        NotFoundError: There is no such file system.
+        NotFoundError: The file system does not exist.
         HyperpodError: See `aws.errors`.
     """
     associations: list[Association] = []
@@ -184,7 +184,7 @@ def _association(description: Mapping[str, Any]) -> Association:
 
 
 def _legacy_association(description: Mapping[str, Any]) -> Association:
-    """The one link that a scratch file system, or one of the first kind of persistent ones, has by itself."""
+    """The single built-in link of a scratch or first-generation persistent file system."""
     policy = str(description.get("AutoImportPolicy") or "NONE")
     return Association(
         folder="/",

@@ -1,4 +1,4 @@
-"""Where file systems and clusters are in the network, from the APIs of FSx, SageMaker and EC2."""
+"""Network locations of file systems and clusters, from the APIs of FSx, SageMaker and EC2."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hyperpod_jlab.core.network import (
 
 
 async def locate_file_system(aws: Aws, name: str) -> NetworkLocation:
-    """Where a file system of FSx is, by its id.
+    """The network location of an FSx file system, by its id.
 
     Raises:
-        NotFoundError: There is no such file system.
+        NotFoundError: The file system does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[name])
@@ -37,10 +37,10 @@ async def locate_file_system(aws: Aws, name: str) -> NetworkLocation:
 
 
 async def locate_cluster(aws: Aws, name: str) -> NetworkLocation:
-    """Where a HyperPod cluster is, by its name; one without security groups is in SageMaker's own network.
+    """The network location of a HyperPod cluster, by its name; without security groups it is in SageMaker's own network.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call("sagemaker", "DescribeCluster", ClusterName=name)
@@ -56,7 +56,7 @@ async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[NetworkInt
     """Network interfaces by their ids.
 
     Raises:
-        NotFoundError: One of them is not there.
+        NotFoundError: One of them does not exist.
         HyperpodError: See `aws.errors`.
     """
     if not names:
@@ -83,7 +83,7 @@ async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[Secur
     """Security groups by their ids.
 
     Raises:
-        NotFoundError: One of them is not there.
+        NotFoundError: One of them does not exist.
         HyperpodError: See `aws.errors`.
     """
     if not names:
@@ -93,7 +93,7 @@ async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[Secur
 
 
 async def describe_subnets(aws: Aws, names: Sequence[str]) -> list[Subnet]:
-    """Subnets by their ids; those that are not there, or have no IPv4, are left out.
+    """Subnets by their ids; omits missing ones and those without IPv4.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -175,7 +175,7 @@ _TARGETS = (
     "EgressOnlyInternetGatewayId",
     "CoreNetworkArn",
 )
-"""Members of a route that say where it leads."""
+"""Members of a route that name its target."""
 
 
 def _route(item: Mapping[str, Any]) -> NetworkRoute:

@@ -1,6 +1,6 @@
-"""What of AWS each feature needs: one table, from which docs/permissions.md, ``hpj admin policy`` and the tests are made.
+"""The AWS permissions of each feature: one table that generates docs/permissions.md, ``hpj admin policy`` and the tests.
 
-Who adds a call of AWS adds its action here, and how to run it to tests/aws/feature_runs.py.
+When you add a call of AWS, add its action here, and how to run it to tests/aws/feature_runs.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 
 # --------------------------------------------------------------------------------------------------
-# A feature, and what of AWS it needs.
+# Features and their AWS permissions.
 
 CLUSTER = "arn:{partition}:sagemaker:{region}:{account}:cluster/*"
 """A HyperPod cluster."""
@@ -57,28 +57,28 @@ WORKSPACE = "arn:{partition}:aps:{region}:{account}:workspace/*"
 """A workspace of Amazon Managed Service for Prometheus."""
 
 FSX = "arn:{partition}:fsx:{region}:{account}:*"
-"""A file system of FSx and its tasks: to make a task is an action on both."""
+"""A file system of FSx and its tasks: creating a task is an action on both."""
 
 FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
 """A data repository task of FSx."""
 
 SHELL_DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/SSM-SessionManagerRunShell"
-"""The account's preferences of Session Manager, by which a terminal is opened."""
+"""The account's preferences of Session Manager, which opens terminals."""
 
 SSH_DOCUMENT = "arn:{partition}:ssm:{region}:*:document/AWS-StartSSHSession"
 """AWS' own document for ssh through Session Manager; the ARNs of such documents name no account."""
 
 SESSION = "arn:{partition}:ssm:{region}:{account}:session/${{aws:userid}}-*"
-"""Sessions of whoever asks: AWS' sample policies for Session Manager name them so."""
+"""The caller's own sessions, as AWS' sample policies for Session Manager name them."""
 
 ROLE = "arn:{partition}:iam::{account}:role/*"
 """A role."""
 
 SCRIPTS = "arn:{partition}:s3:::sagemaker-*"
-"""A bucket with life cycle scripts: AWS' managed policy for instances knows no others."""
+"""A bucket with lifecycle scripts: AWS' managed policy for instances allows no other names."""
 
 ANY_RESOURCE = "*"
-"""For actions of which IAM knows nothing narrower."""
+"""For actions that IAM cannot restrict to resources."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Permission:
     """An action that a feature calls.
 
     Attributes:
-        action: As IAM calls it.
-        resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `ANY_RESOURCE`.
-        without: What is missing where it is not granted.
-        optional: Whether the feature is whole without it, so that a refusal need not be said.
+        action: The IAM action.
+        resource: Its resource: an ARN with the placeholders ``{partition}``, ``{region}`` and ``{account}``, or `ANY_RESOURCE`.
+        without: What is missing without the permission.
+        optional: Whether the feature is complete without it, so that a denial need not be reported.
     """
 
     action: str
@@ -100,14 +100,14 @@ class Permission:
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that a user does, and what it needs.
+    """A user-visible feature and its permissions.
 
     Attributes:
-        name: A word for the command line.
-        title: What it is, as a heading.
-        commands: The commands that do it, or what does it in JupyterLab.
-        permissions: What they call.
-        changes: Whether it changes something, or lets people in where they can, so that it is granted only on purpose.
+        name: Its name on the command line.
+        title: Its title.
+        commands: Its commands, or where it is in JupyterLab.
+        permissions: The permissions of its calls.
+        changes: Whether it changes something, or gives people access to something that does, so that it must be granted explicitly.
     """
 
     name: str
@@ -118,12 +118,13 @@ class Feature:
 
     @property
     def for_admins(self) -> bool:
-        """Whether it is for admins of domains and clusters, and nothing that people of a domain need."""
+        """Whether it is for admins of domains and clusters, and not needed by a domain's users."""
         return self.name.startswith("admin-")
 
 
 # --------------------------------------------------------------------------------------------------
-# What of AWS the features of admins need: the part of the table in `features` that says who may change domains and clusters.
+# AWS permissions of the admins' features: the part of the table in `features` about changes to
+# domains and clusters.
 
 _STORAGE_PLAN = (
     Permission("sagemaker:DescribeDomain", DOMAIN, "no plan"),
@@ -153,7 +154,7 @@ _APPLYING = (
         INTERFACE,
         "Studio cannot reach the file system",
     ),
-    # IAM asks about the interface, and about each group that it gets (service authorization reference of EC2).
+    # IAM checks the interface and each of its new groups (service authorization reference of EC2).
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         GROUP,
@@ -345,9 +346,10 @@ _NO_LOGIN_NODES = "login nodes must be set in the configuration"
 
 
 def _session(without: str, document: str) -> tuple[Permission, ...]:
-    """What the AWS CLI and its plugin call for a session on a node, by a document."""
+    """The calls of the AWS CLI and its plugin for a session on a node, by a document."""
     return (
-        # The service authorization reference names no cluster of SageMaker here; Systems Manager is asked for one.
+        # The service authorization reference names no SageMaker cluster here; the call to Systems
+        # Manager requires one.
         Permission("ssm:StartSession", CLUSTER, without),
         Permission("ssm:StartSession", document, without),
         Permission("ssmmessages:OpenDataChannel", SESSION, without),
@@ -671,11 +673,11 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
     """Features by their names.
 
     Args:
-        names: The names; none: all features that change nothing and are no admin's.
+        names: The names; empty: all features that change nothing and are not for admins.
         features: The features to choose from.
 
     Raises:
-        InvalidInputError: There is no feature of a name.
+        InvalidInputError: A name is unknown.
     """
     if not names:
         return [item for item in features if not (item.changes or item.for_admins)]
@@ -693,12 +695,12 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
 def policy(
     features: Iterable[Feature], partition: str = "aws", region: str = "*", account: str = "*"
 ) -> dict[str, Any]:
-    """The smallest IAM policy with which features work: one statement for each kind of resource.
+    """The smallest IAM policy for features: one statement for each kind of resource.
 
     Args:
         features: The features.
         partition: ``aws``, ``aws-cn`` or ``aws-us-gov``.
-        region: A region, or a star for all.
+        region: A region, or `*` for all.
         account: The account's twelve digits, or a star for all.
     """
     granted: dict[str, set[str]] = {}

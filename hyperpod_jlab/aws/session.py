@@ -1,4 +1,4 @@
-"""Asking AWS: one boto3 session a process, one client for each service and region, every call in a thread."""
+"""AWS calls: one boto3 session per process, one client per service and region, each call in a thread."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from hyperpod_jlab.core.errors import HyperpodError
 T = TypeVar("T")
 
 PAGE_SIZE = 100
-"""Items on a page: the most that SageMaker gives."""
+"""Items per page: SageMaker's maximum."""
 
 
 _CONNECT_TIMEOUT_S, _READ_TIMEOUT_S = 5, 20
-"""Seconds that AWS has to take a connection, and to answer."""
+"""Timeouts of AWS, in seconds, to connect and to respond."""
 
 _ATTEMPTS = 4
-"""Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
+"""Attempts per call when AWS throttles or fails; botocore's back-off is exponential with jitter."""
 
 _FAST_LIMITS = (2, 5, 1)
-"""The same three of a call that is to give up soon."""
+"""The same three for a fail-fast call."""
 
 _MAX_CONNECTIONS = 16
 
 _threads = ThreadPoolExecutor(_MAX_CONNECTIONS, "aws")
-"""Threads for calls: an AWS that does not answer holds them for minutes, and nobody else is to wait for them. They start with the first call."""
+"""Threads for calls: an unresponsive AWS holds them for minutes without blocking other work. They start with the first call."""
 
 _CREDENTIALS = frozenset(
     {"expired_aws_credentials", "invalid_aws_credentials", "no_aws_credentials"}
@@ -51,7 +51,7 @@ _CREDENTIALS = frozenset(
 
 @dataclass(frozen=True)
 class Keys:
-    """Credentials of a session that this process was given for something, as STS has them."""
+    """Credentials of another session, in the form of STS."""
 
     access_key: str
     secret: str = field(repr=False)
@@ -59,7 +59,7 @@ class Keys:
 
 
 class _Session:
-    """boto3's session and clients. To make a client is not safe in several threads at once; to use one is."""
+    """boto3's session and clients. Creating a client is not thread-safe; using one is."""
 
     def __init__(self, keys: Keys | None = None) -> None:
         self._keys = keys
@@ -68,14 +68,14 @@ class _Session:
         self._http: Any = None
         self._clients: dict[tuple[str, str, bool], Any] = {}
         self.home: str | None = None
-        """The region that was found where nobody named one."""
+        """The default region, once found."""
 
     def client(self, call: AwsCall, *, fail_fast: bool = False) -> Any:
         """The client for a service in a region.
 
         Args:
-            call: What it is for.
-            fail_fast: Whether it gives up soon.
+            call: The operation.
+            fail_fast: Whether to use short timeouts.
 
         Raises:
             UnsupportedError: boto3 is not installed, or does not know the service.
@@ -100,7 +100,7 @@ class _Session:
             return region_name
 
     def signing_session(self, url: str) -> tuple[Any, Any]:
-        """The session of botocore, and its connections to an address outside of its clients: the same proxies, certificates and patience.
+        """Return botocore's session and an HTTP session for requests outside its clients, with the same proxies, certificates and timeouts.
 
         Raises:
             UnsupportedError: boto3 is not installed.
@@ -120,7 +120,7 @@ class _Session:
             return core, self._http
 
     def regions(self, near_region: str | None) -> list[str]:
-        """The regions of an AWS partition in which there is SageMaker, as far as this botocore knows them.
+        """The regions of an AWS partition with SageMaker, as far as this botocore knows them.
 
         Args:
             near_region: A region of that partition; default: the partition ``aws``.
@@ -136,7 +136,7 @@ class _Session:
             return sorted(session.get_available_regions("sagemaker", partition))
 
     def forget(self) -> None:
-        """Make a new session for the next call."""
+        """Create a new session for the next call."""
         with self._lock:
             self._session = self._http = None
             self._clients.clear()
@@ -172,7 +172,8 @@ class _Session:
             except ImportError:
                 raise boto3_missing() from None
             core = botocore.session.Session()
-            # Outside of EC2 nobody answers at its metadata's address; and an STS that is not regional is none in a VPC.
+            # Outside EC2 the metadata address does not respond; and a non-regional STS is not
+            # reachable in a VPC.
             core.set_config_variable("metadata_service_timeout", 1)
             core.set_config_variable("metadata_service_num_attempts", 1)
             core.set_config_variable("sts_regional_endpoints", "regional")
@@ -186,12 +187,12 @@ _session = _Session()
 
 
 def forget_session() -> None:
-    """Drop the process's session and clients, so that the next call reads credentials and configuration anew."""
+    """Drop the process's session and clients, so that the next call reads credentials and configuration again."""
     _session.forget()
 
 
 def home_region() -> str | None:
-    """The region that names without one are in, as `Aws` finds it; None where nobody says which. May read files the first time."""
+    """The default region, as `Aws` finds it; None if it is not set. May read files the first time."""
     if _session.home is None:
         with contextlib.suppress(HyperpodError):
             _session.home = _find_region()
@@ -199,7 +200,7 @@ def home_region() -> str | None:
 
 
 def load(service: str) -> None:
-    """Load what calls of a service need, so that the first of them does not wait for it: about 0.25 s. Without boto3 or a region nothing happens; AWS is not asked."""
+    """Load a service's dependencies, so that the first call does not wait for them: about 0.25 s. Does nothing without boto3 or a region; does not call AWS."""
 
     def work() -> Any:
         return _session.client(AwsCall(service, "", _find_region()))
@@ -209,7 +210,7 @@ def load(service: str) -> None:
 
 
 async def known_regions() -> tuple[str | None, list[str]]:
-    """The region that is asked where nobody names one, and those that can be named. AWS is not asked.
+    """The default region, and the known regions. Does not call AWS.
 
     Raises:
         UnsupportedError: boto3 is not installed.
@@ -227,7 +228,7 @@ class Aws:
 
     Args:
         region: The region; default: ``AWS_REGION``, ``AWS_DEFAULT_REGION``, the region of the AWS configuration, or Studio's.
-        fail_fast: Whether calls give up soon: for what stands beside an answer, and is not worth to be waited for.
+        fail_fast: Whether calls use short timeouts: for optional data that is not worth waiting for.
         keys: Other credentials than the process's own.
     """
 
@@ -238,13 +239,13 @@ class Aws:
         self._fail_fast = fail_fast
         self._session = _session if keys is None else _Session(keys)
         self.calls = 0
-        """How many calls were made, retries not counted."""
+        """Number of calls, without retries."""
 
     async def region(self) -> str:
         """The region.
 
         Raises:
-            InvalidInputError: Nobody says which, or the AWS configuration is wrong.
+            InvalidInputError: It is not set, or the AWS configuration is invalid.
             UnsupportedError: boto3 is not installed.
         """
         if self._region is None:
@@ -273,11 +274,11 @@ class Aws:
         return await self._run(call, work)
 
     async def check(self, service: str, operation: str) -> None:
-        """Whether an operation can be called from here. AWS is not asked.
+        """Check that an operation can be called. Does not call AWS.
 
         Raises:
             UnsupportedError: boto3 is not installed, or does not know it.
-            InvalidInputError: Nobody says which region, or the AWS configuration is wrong.
+            InvalidInputError: The region is not set, or the AWS configuration is invalid.
         """
         call = AwsCall(service, operation, await self.region())
         await self._run(call, lambda: _method(self._session.client(call), call))
@@ -288,7 +289,7 @@ class Aws:
         """Call an operation page by page.
 
         Raises:
-            HyperpodError: See `aws.errors`; pages that were given before stay good.
+            HyperpodError: See `aws.errors`; earlier pages remain valid.
         """
         call = AwsCall(service, operation, await self.region())
 
@@ -303,11 +304,11 @@ class Aws:
             yield page
 
     async def post(self, call: AwsCall, url: str, form: Mapping[str, str]) -> Any:
-        """Post a form to an address of AWS that boto3 has no operation for, and read the answer's JSON.
+        """Post a form to an AWS URL that boto3 has no operation for; returns the response's JSON.
 
         Args:
-            call: What is done: the service that the signature is for, what IAM calls it, and the region.
-            url: The address.
+            call: The operation: the service for the signature, the IAM action, and the region.
+            url: The URL.
             form: The form's fields.
 
         Raises:
@@ -321,11 +322,11 @@ class Aws:
         return await self._run(call, work)
 
     async def signed(self, call: AwsCall, url: str) -> dict[str, str]:
-        """The headers by which AWS knows who opens an address.
+        """The signature headers for opening a URL.
 
         Args:
-            call: What is done: the service that the signature is for, what IAM calls it, and the region.
-            url: The address.
+            call: The operation: the service for the signature, the IAM action, and the region.
+            url: The URL.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -343,7 +344,7 @@ class Aws:
             return await loop.run_in_executor(_threads, _translated, call, work)
         except HyperpodError as error:
             if error.code in _CREDENTIALS:
-                forget_session()  # the user logs in again, and this process goes on
+                forget_session()  # the user logs in again, and this process continues
             raise
 
 
@@ -380,15 +381,15 @@ def _find_region() -> str:
 
 
 def find_region(configured: Callable[[], str | None]) -> str:
-    """The region where nobody names one.
+    """The default region.
 
     Args:
-        configured: The region of the user's AWS configuration; it is asked only where the environment has none.
+        configured: Returns the region of the user's AWS configuration; called only if the environment has none.
 
     Raises:
-        InvalidInputError: Nobody says which.
+        InvalidInputError: The region is not set.
     """
-    # boto3 knows the second variable only.
+    # boto3 only reads the second variable.
     environment_region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     region = environment_region or configured()
     if region is None:

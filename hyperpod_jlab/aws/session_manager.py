@@ -1,6 +1,7 @@
-"""As whom sessions of AWS Systems Manager run on nodes: the account's preferences in a region, and the tag of a role.
+"""The user of AWS Systems Manager sessions on nodes: the account's preferences in a region, and the role's tag.
 
-The tag comes first, then the preferences' default user; with Run As off a session is root's on HyperPod (AWS: "Turn on Run As support for Linux and macOS managed nodes").
+The tag takes precedence over the preferences' default user; without Run As a session on HyperPod runs as root (AWS:
+"Turn on Run As support for Linux and macOS managed nodes").
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 RUN_AS = "SSMSessionRunAs"
-"""The tag of a role that names the user."""
+"""The role's tag that names the user."""
 
 _PREFERENCES = "SSM-SessionManagerRunShell"
 
 
 @dataclass(frozen=True)
 class SessionPreferences:
-    """The preferences of Session Manager, as far as they say who a session is.
+    """Session Manager's preferences about the user of a session.
 
     Attributes:
         run_as: Whether sessions run as a named user.
-        default_user: The user where a role has no tag; None: there is none, and then no session starts.
+        default_user: The user for a role without a tag; None: no session starts then.
     """
 
     run_as: bool = False
@@ -44,7 +45,7 @@ class SessionPreferences:
 
 
 async def session_preferences(aws: Aws) -> SessionPreferences:
-    """The preferences of the account in a region; where they were never saved, those that hold then.
+    """The preferences of the account in a region; the defaults if none were saved.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -54,13 +55,13 @@ async def session_preferences(aws: Aws) -> SessionPreferences:
     except NotFoundError:
         return SessionPreferences()
     inputs = json.loads(response["Content"]).get("inputs") or {}
-    # Tools write the switch as a word, too.
+    # Some tools write the switch as a string.
     is_enabled = str(inputs.get("runAsEnabled", "")).lower() == "true"
     return SessionPreferences(is_enabled, inputs.get("runAsDefaultUser") or None)
 
 
 async def find_run_as(aws: Aws, role: str) -> str | None:
-    """The user that a role's tag names; None without the tag.
+    """The user in a role's tag; None without the tag.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -70,20 +71,21 @@ async def find_run_as(aws: Aws, role: str) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Messages of Session Manager's data channel, as AWS' session-manager-plugin writes them (its ``src/message``): a header of fixed fields, then the payload.
+# Messages of Session Manager's data channel, in the format of AWS' session-manager-plugin (its
+# ``src/message``): a fixed header, then the payload.
 
 INPUT, OUTPUT = "input_stream_data", "output_stream_data"
 ACKNOWLEDGE, CLOSED = "acknowledge", "channel_closed"
-"""Kinds of messages; all others may be left alone."""
+"""Types of messages; all others can be ignored."""
 
 TEXT, HANDSHAKE, HANDSHAKE_ANSWER = 1, 5, 6
-"""Kinds of payloads."""
+"""Types of payloads."""
 
 _HEAD = struct.Struct(">I32sIQqQ16s32sI")
-"""Length of the header, kind, schema version, milliseconds since 1970, sequence number, flags, id, SHA-256 of the payload, the payload's kind."""
+"""Header: length, type, schema version, milliseconds since 1970, sequence number, flags, id, SHA-256 of the payload, payload type."""
 
 _LENGTH = struct.Struct(">I")
-"""Length of the payload; the header's own length does not count it."""
+"""Length of the payload; not included in the header's own length."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class Message:
     """A message.
 
     Attributes:
-        kind: Such as ``output_stream_data``.
-        payload: What it carries.
-        number: Its place among those of its direction, from 0.
-        payload_kind: What the payload is.
+        kind: Its type, such as ``output_stream_data``.
+        payload: Its payload.
+        number: Its sequence number in its direction, from 0.
+        payload_kind: The payload's type.
         ident: Its id.
     """
 
@@ -107,7 +109,7 @@ class Message:
 
 def pack_message(message: Message) -> bytes:
     """A message as bytes."""
-    # The halves of the id stand the other way round.
+    # The halves of the id are swapped.
     ident = message.ident.bytes[8:] + message.ident.bytes[:8]
     digest = hashlib.sha256(message.payload).digest()
     flags = 3 if message.kind == ACKNOWLEDGE else 0
@@ -117,7 +119,7 @@ def pack_message(message: Message) -> bytes:
 
 
 def unpack_message(data: bytes) -> Message | None:
-    """The message in these bytes; None: they are none that is whole."""
+    """Parse a message; None if it is invalid or incomplete."""
     if len(data) < _HEAD.size + _LENGTH.size:
         return None
     length, kind, _, _, number, _, ident, digest, payload_kind = _HEAD.unpack_from(data)
@@ -132,7 +134,7 @@ def unpack_message(data: bytes) -> Message | None:
 
 
 def acknowledgement(message: Message) -> Message:
-    """That a message has come."""
+    """The acknowledgement of a message."""
     content = {
         "AcknowledgedMessageType": message.kind,
         "AcknowledgedMessageId": str(message.ident),
@@ -143,7 +145,7 @@ def acknowledgement(message: Message) -> Message:
 
 
 def parse_payload(payload: bytes) -> Mapping[str, Any]:
-    """What stands in a payload of JSON; nothing, where it is none."""
+    """The object of a JSON payload; empty if it is not JSON."""
     try:
         content = json.loads(payload)
     except ValueError:
@@ -152,43 +154,46 @@ def parse_payload(payload: bytes) -> Mapping[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# A command on a node of a HyperPod cluster, by a session of AWS Systems Manager: what it reads is sent, what it writes comes back.
+# Run a command on a node of a HyperPod cluster through an AWS Systems Manager session, with input
+# and output.
 #
-# ``ssm:SendCommand`` knows no nodes of HyperPod, so AWS' own samples start sessions with ``AWS-StartInteractiveCommand``. They leave it at that; here the session's
-# data channel is opened too, as the session-manager-plugin does, for whether the command did its work is to be known. An account can start three sessions a second.
+# ``ssm:SendCommand`` does not support HyperPod nodes, so AWS' own samples start sessions with
+# ``AWS-StartInteractiveCommand`` and stop there. We also open the
+# data channel, like the session-manager-plugin, to learn whether the command succeeded. An account
+# can start three sessions a second.
 
 DOCUMENT = "AWS-StartInteractiveCommand"
 """AWS' session document for a command with a terminal."""
 
 _VERSION = "1.2.792.0"
-"""The version of the session-manager-plugin whose messages these are."""
+"""The version of the session-manager-plugin whose message format this is."""
 
 _CHUNK_SIZE = 1024
-"""Bytes of input in a message: the agent's own size."""
+"""Bytes of input per message: the agent's own size."""
 
 _RESEND_S = 2.0
-"""Seconds after which a message is sent again that nobody has acknowledged."""
+"""Seconds before an unacknowledged message is sent again."""
 
 _MAX_OUTPUT = 64 * 1024 * 1024
-"""Bytes of output that are kept."""
+"""Maximum bytes of output that are kept."""
 
 
 async def run(aws: Aws, target: str, command: str, ready: str, text: str, timeout_s: float) -> str:
-    """Run a command to its end.
+    """Run a command until it ends.
 
     Args:
         aws: AWS in the cluster's region.
         target: The node, as ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE``.
         command: The command, for the node's shell. It has a terminal.
-        ready: What it writes once it reads.
-        text: What it is given to read then: lines.
-        timeout_s: Seconds until it is given up.
+        ready: The output that shows that it reads its input.
+        text: Its input: lines.
+        timeout_s: Timeout in seconds.
 
     Returns:
-        What it wrote.
+        Its output.
 
     Raises:
-        RefusedError: The account wants sessions encrypted by KMS, which is not done here.
+        RefusedError: The account requires sessions encrypted by KMS, which is not supported here.
         UnreachableError: The node or its session does not answer.
         HyperpodError: See `aws.errors`.
     """
@@ -208,7 +213,7 @@ async def run(aws: Aws, target: str, command: str, ready: str, text: str, timeou
 
 
 async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
-    """The signature for opening the channel; nothing where the address has one."""
+    """The signature headers for opening the channel; empty if the URL contains the signature."""
     if "X-Amz-Signature" in parse_qs(urlsplit(url).query):
         return {}
     return await aws.signed(AwsCall("ssmmessages", "OpenDataChannel", await aws.region()), url)
@@ -217,10 +222,10 @@ async def _headers(aws: Aws, url: str) -> Mapping[str, str]:
 async def _run_in_channel(
     session: Mapping[str, Any], headers: Mapping[str, str], ready: str, text: str
 ) -> str:
-    """Open the channel, and be the terminal.
+    """Open the channel, and act as the terminal.
 
     Raises:
-        OSError: It cannot be opened, or breaks off.
+        OSError: It cannot be opened, or breaks.
     """
     from websockets.asyncio.client import connect
     from websockets.exceptions import WebSocketException
@@ -243,7 +248,7 @@ async def _run_in_channel(
 
 
 class _Terminal:
-    """The near end of a session: takes the output in its order, and sends the input piece by piece."""
+    """The local end of a session: orders the output, and sends the input piece by piece."""
 
     def __init__(self, connection: ClientConnection, ready: str, text: str) -> None:
         self._connection = connection
@@ -256,7 +261,7 @@ class _Terminal:
         self._senders: list[asyncio.Task[None]] = []
 
     async def run(self) -> str:
-        """To the end of the session; the output."""
+        """Run until the session ends; returns the output."""
         try:
             await self._read()
         finally:
@@ -281,7 +286,7 @@ class _Terminal:
                 ):
                     self._acknowledged.set()
             elif message.kind == OUTPUT:
-                with contextlib.suppress(ConnectionClosed):  # what it sent before is read yet
+                with contextlib.suppress(ConnectionClosed):  # earlier messages are still read
                     await self._connection.send(pack_message(acknowledgement(message)))
                 self._out_of_order[message.number] = message
                 while (following := self._out_of_order.pop(self._next_number, None)) is not None:
@@ -303,7 +308,7 @@ class _Terminal:
         self._senders.append(asyncio.create_task(self._send(data, kind)))
 
     async def _send(self, data: bytes, kind: int) -> None:
-        """Send input, each piece until it has been acknowledged."""
+        """Send input; waits for each piece's acknowledgement."""
         size = _CHUNK_SIZE if kind == TEXT else len(data)
         async with self._wake:
             for begin in range(0, len(data), size):
@@ -318,10 +323,10 @@ class _Terminal:
 
 
 def _handshake_response(request: Mapping[str, Any]) -> bytes:
-    """The answer to a handshake.
+    """The response to a handshake.
 
     Raises:
-        RefusedError: It asks for what is not done here.
+        RefusedError: It requests something that is not supported here.
     """
     actions = [
         str(action.get("ActionType")) for action in request.get("RequestedClientActions") or ()

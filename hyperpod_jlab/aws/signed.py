@@ -1,4 +1,4 @@
-"""How often this process asks AWS, and for what: the requests of the last minute, by service and operation."""
+"""Call meter: this process's requests to AWS in the last minute, by service and operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from hyperpod_jlab.aws.errors import AwsCall
 
 WINDOW_S: Final = 60.0
-"""Seconds that are counted together."""
+"""Length of the counting window, in seconds."""
 
 _EVENT: Final = "before-send"
 
@@ -27,7 +27,7 @@ class OperationCalls:
     Attributes:
         service: The service by boto3's name, such as ``sagemaker``.
         operation: The operation by the API's name, such as ``DescribeCluster``.
-        calls: How many.
+        calls: Number of requests.
     """
 
     service: str
@@ -36,27 +36,27 @@ class OperationCalls:
 
 
 class CallMeter:
-    """Counts requests; may be used from any thread. Each try counts and each page, for so AWS counts them."""
+    """Counts requests; thread-safe. Each attempt and each page counts, as for AWS."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recent: deque[tuple[float, str, str]] = deque()
         self._listeners: list[Callable[[], None]] = []
         self.total = 0
-        """Requests since the process began."""
+        """Requests since the process started."""
 
     def count(self, client: Any) -> None:
         """Count the requests of a boto3 client from now on."""
         service = str(client.meta.service_model.service_name)
 
         def sent(event_name: str, **_: Any) -> None:
-            # before-send.SERVICE.OPERATION, once for each try; the service has another name there
+            # before-send.SERVICE.OPERATION, once per attempt; the service has another name there
             self.record(service, event_name.rsplit(".", 1)[1])
 
         client.meta.events.register(_EVENT, sent)
 
     def record(self, service: str, operation: str) -> None:
-        """One request is sent."""
+        """Count one request."""
         with self._lock:
             self._recent.append((time.monotonic(), service, operation))
             self.total += 1
@@ -76,10 +76,10 @@ class CallMeter:
         return sorted(rows, key=lambda row: (-row.calls, row.service, row.operation))
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have a function called with each request, in the thread that sends it.
+        """Call a function on each request, in the thread that sends it.
 
         Returns:
-            Ends it.
+            A function that unsubscribes.
         """
         with self._lock:
             self._listeners.append(listener)
@@ -101,7 +101,8 @@ METER: Final = CallMeter()
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests to addresses of AWS for which boto3 has no operation, signed as boto3 signs its own (Signature Version 4).
+# Requests to AWS URLs that boto3 has no operation for, with the same signature as boto3's
+# (Signature Version 4).
 
 _RETRY_STATUSES = frozenset({429, 500, 502, 503, 504})
 _CODES = {
@@ -111,7 +112,7 @@ _CODES = {
     422: "ValidationException",
     429: "ThrottlingException",
 }
-"""What a status means where the answer names no error."""
+"""Meaning of a status if the response names no error."""
 
 _TOKEN = re.compile(r"security token included in the request is (expired|invalid)", re.IGNORECASE)
 _SIGNATURE = re.compile(
@@ -120,18 +121,18 @@ _SIGNATURE = re.compile(
 
 
 def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, str]) -> Any:
-    """Post a form, signed with the session's credentials, and read the answer's JSON. It is tried again where AWS is busy.
+    """Post a form, signed with the session's credentials; returns the response's JSON. Retries if AWS is busy.
 
     Args:
         core: botocore's session.
-        http: botocore's connections.
-        call: What is done: its service is what the signature is for.
-        url: The address.
+        http: botocore's HTTP session.
+        call: The operation; its service is used for the signature.
+        url: The URL.
         form: The form's fields.
 
     Raises:
-        botocore.exceptions.ClientError: AWS refuses.
-        botocore.exceptions.BotoCoreError: There are no credentials, or no answer.
+        botocore.exceptions.ClientError: AWS returns an error.
+        botocore.exceptions.BotoCoreError: There are no credentials, or no response.
     """
     from botocore.compat import urlencode
     from botocore.exceptions import ClientError
@@ -145,16 +146,16 @@ def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, 
         if wait is None or response.status_code not in _RETRY_STATUSES:
             raise ClientError(_parse_error(response), call.operation)
         time.sleep(wait)
-    raise AssertionError  # the last turn has no wait
+    raise AssertionError  # no wait after the last attempt
 
 
 def _retry_delays() -> list[float]:
-    """Seconds between the tries, ever longer and at random, as botocore's are."""
+    """Seconds between attempts: exponential back-off with jitter, as botocore's."""
     return [random.random() * 2**attempt for attempt in range(3)]  # noqa: S311
 
 
 def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:
-    """The headers by which AWS knows who opens an address.
+    """The signature headers for opening a URL.
 
     Raises:
         botocore.exceptions.BotoCoreError: There are no credentials.
@@ -165,7 +166,7 @@ def headers_for(core: Any, call: AwsCall, url: str) -> dict[str, str]:
 
 
 def _signed_request(core: Any, call: AwsCall, url: str, body: str) -> Any:
-    """The request, with a signature that is good for some minutes."""
+    """The request, with a signature that is valid for some minutes."""
     from botocore.awsrequest import AWSRequest
 
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -194,7 +195,7 @@ def _decode(response: Any, call: AwsCall) -> Any:
 
 
 def _parse_error(response: Any) -> dict[str, Any]:
-    """What was refused, as botocore tells it of its own operations."""
+    """The error of a response, in the form of botocore's own errors."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     try:
         body = json.loads(response.content)
@@ -202,7 +203,7 @@ def _parse_error(response: Any) -> dict[str, Any]:
         body = {}
     if not isinstance(body, dict):
         body = {}
-    # AWS says ``message``, Prometheus itself ``error``.
+    # AWS uses ``message``, Prometheus ``error``.
     message = str(body.get("message") or body.get("Message") or body.get("error") or "")
     error_type = headers.get("x-amzn-errortype", "").partition(":")[0]
     code = (
@@ -217,7 +218,7 @@ def _parse_error(response: Any) -> dict[str, Any]:
 
 
 def _code_from_message(message: str) -> str | None:
-    """The error that a sentence of AWS' is of, where it says no other than 403."""
+    """The error code for a message of AWS, if the only code is 403."""
     token = _TOKEN.search(message)
     if token is not None:
         expired = token[1].lower() == "expired"

@@ -1,4 +1,4 @@
-"""Where in SageMaker Studio this process runs, by the metadata that Studio lays into each space."""
+"""The SageMaker Studio environment of this process, from the metadata that Studio writes into each space."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 METADATA = Path("/opt/ml/metadata/resource-metadata.json")
-"""Where Studio lays it."""
+"""Studio's path of it."""
 
 VARIABLE = "RESOURCE_METADATA_FILE"
-"""Environment variable that names another file; AWS' own extensions know it too."""
+"""Environment variable with another path; AWS' own extensions know it too."""
 
 
 @dataclass(frozen=True)
 class Arn:
-    """The parts of an ARN that tell where something is."""
+    """The parts of an ARN that locate a resource."""
 
     partition: str
     region: str
@@ -27,19 +27,19 @@ class Arn:
 
 @dataclass(frozen=True)
 class Studio:
-    """A place in Studio. Whatever the metadata does not say is None.
+    """A Studio environment. Values that the metadata lack are None.
 
     Attributes:
-        path: The metadata.
-        app_type: Such as ``JupyterLab`` or ``CodeEditor``.
+        path: The metadata file.
+        app_type: For example ``JupyterLab`` or ``CodeEditor``.
         domain_id: The domain.
-        user_profile: The user profile; applications of spaces often do not say it.
+        user_profile: The user profile; metadata of spaces often lack it.
         space: The space.
-        role_arn: The role that this space acts with.
+        role_arn: The execution role of this space.
         partition: ``aws``, ``aws-cn`` or ``aws-us-gov``.
         region: The region.
         account: The account's number.
-        problems: What is wrong with the metadata, a sentence each.
+        problems: Problems of the metadata, a sentence each.
     """
 
     path: Path
@@ -55,10 +55,10 @@ class Studio:
 
 
 def find_studio(path: Path | None = None) -> Studio | None:
-    """The place in Studio; None outside of it. Metadata that is broken is no error: its problems are told.
+    """The Studio environment; None outside Studio. Broken metadata is not an error: its problems are listed.
 
     Args:
-        path: The metadata; default: what ``$RESOURCE_METADATA_FILE`` names, else where Studio lays it.
+        path: The metadata file; default: ``$RESOURCE_METADATA_FILE``, else Studio's path.
     """
     path = path or Path(os.environ.get(VARIABLE) or METADATA)
     try:
@@ -78,7 +78,7 @@ def find_studio(path: Path | None = None) -> Studio | None:
 
 def _studio(path: Path, metadata: Mapping[str, Any]) -> Studio:
     texts = {name: value for name, value in metadata.items() if isinstance(value, str) and value}
-    # A domain's own ARN has the region; a role's never has one.
+    # A domain's ARN has the region; a role's never does.
     resource = parse_arn(texts.get("ResourceArn"))
     role = parse_arn(texts.get("ExecutionRoleArn"))
     arn = resource or role
@@ -106,7 +106,8 @@ def parse_arn(text: str | None) -> Arn | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether anything here points to an AWS account, found without loading boto3: on a machine without AWS nobody is to pay for it.
+# Whether anything here points to an AWS account, without loading boto3: machines without AWS must
+# not pay for it.
 
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -116,19 +117,19 @@ _VARIABLES = (
     "AWS_ROLE_ARN",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 )
-"""Variables that give credentials or say where they are."""
+"""Variables that contain credentials or say where they are."""
 
 _FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
 
 _VENDOR = Path("/sys/devices/virtual/dmi/id/sys_vendor")
-"""Who made the machine: an instance of EC2 may have a role."""
+"""The machine's vendor: an EC2 instance may have a role."""
 
 
 def points_to_aws(vendor: Path = _VENDOR) -> bool:
-    """Whether credentials may be here: a variable, a file of AWS' tools, Studio's metadata, or an instance of EC2.
+    """Whether credentials may exist: a variable, a file of AWS' tools, Studio's metadata, or an EC2 instance.
 
     Args:
-        vendor: The file that names the machine's maker.
+        vendor: The file that names the machine's vendor.
     """
     if any(os.environ.get(name) for name in _VARIABLES):
         return True
@@ -143,5 +144,5 @@ def _is_ec2(vendor: Path) -> bool:
         return False
     try:
         return "amazon" in vendor.read_text(errors="replace").lower()
-    except OSError:  # no such file: no machine of theirs, or none that tells
+    except OSError:  # file missing or unreadable: not an EC2 instance
         return False

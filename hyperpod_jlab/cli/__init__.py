@@ -1,4 +1,4 @@
-"""The command line, ``hpj``. Each command is a module of its own, imported only when it is called."""
+"""The command line, ``hpj``. Each command is a module of its own, imported when it is called."""
 
 from hyperpod_jlab.contributions import Command
 

@@ -1,4 +1,4 @@
-"""Options that name something at AWS: what cannot be a name is refused before AWS is asked."""
+"""Options that name AWS resources: invalid names are refused before AWS is called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, LABEL, REGION
 
 if TYPE_CHECKING:
-    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+    TextParam = click.ParamType[Any]  # newer versions of click are generic in a type's result
 else:
     TextParam = click.ParamType
 
@@ -22,14 +22,14 @@ _NAMES = {
     "cluster": (LABEL, "the name of a cluster", "'hpj clusters' lists them"),
     "region": (REGION, "an AWS region", "such as us-west-2"),
 }
-"""Patterns by the options' names, what they are of, and examples."""
+"""Patterns by option name, with a description and examples."""
 
 
 def aws_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse what cannot be meant: a callback of an option.
+    """Refuse invalid names: a callback of an option.
 
     Raises:
-        InvalidInputError: It is no such name.
+        InvalidInputError: The name is invalid.
     """
     del context
     field = str(parameter.name)

@@ -1,4 +1,4 @@
-"""``hpj completion`` and ``hpj demo``. The list of all commands is made in `root`."""
+"""``hpj completion`` and ``hpj demo``. `root` builds the list of all commands."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def completion(shell: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj demo``: run something small on this machine, to see how it goes.
+# ``hpj demo``: run a small example on this machine.
 
 _EXAMPLE = Path(hyperpod_jlab.__file__).parents[1] / "examples" / "hello.ipynb"
 

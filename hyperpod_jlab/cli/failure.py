@@ -1,4 +1,4 @@
-"""Every error as the user sees it: a line and a hint, or one line of JSON, and the exit code."""
+"""Error output: a message and a hint, or one line of JSON, and the exit code."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DEBUG = "HYPERPOD_DEBUG"
 
 
 class CommandLineError(InvalidInputError):
-    """The command line itself cannot be understood."""
+    """The command line is invalid."""
 
     default_code = "usage"
 
 
 class RunEndedError(HyperpodError):
-    """The run that was waited for ended otherwise than ``succeeded``: no error of this program, but an exit code."""
+    """The awaited run did not succeed: sets the exit code, not an error of this program."""
 
     exit_code: ClassVar[int] = 1
 
@@ -41,14 +41,14 @@ class ChecksFailedError(HyperpodError):
 
 
 class OutputError(HyperpodError):
-    """What was to be printed cannot be: the disk is full, say."""
+    """Output cannot be written, for example because the disk is full."""
 
     default_code = "output"
     exit_code = 2
 
 
 def report(error: BaseException, *, as_json: bool) -> int:
-    """Tell the user what went wrong on stderr; returns the exit code."""
+    """Print an error on stderr; returns the exit code."""
     if isinstance(error, SystemExit):
         return close_output(error.code if isinstance(error.code, int) else 0)
     print_traceback(error)
@@ -57,12 +57,12 @@ def report(error: BaseException, *, as_json: bool) -> int:
     try:
         print(_as_json(failure) if as_json else _as_text(failure), file=sys.stderr, flush=True)
     except OSError:
-        _discard(2)  # nobody listens on stderr either
+        _discard(2)  # stderr is closed, too
     return code
 
 
 def print_traceback(error: BaseException) -> None:
-    """Print the stack trace, for whoever looks for a fault of ours."""
+    """Print the stack trace, to debug an internal error."""
     if os.environ.get(_DEBUG):
         import traceback
 
@@ -73,7 +73,7 @@ def print_traceback(error: BaseException) -> None:
 
 
 def close_output(code: int, *, as_json: bool = False) -> int:
-    """Flush what was printed; a reader that has gone away is no error."""
+    """Flush the output; a closed pipe is not an error."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -86,12 +86,12 @@ def close_output(code: int, *, as_json: bool = False) -> int:
 
 
 def output_error(error: OSError) -> OutputError:
-    """The error for a write to the standard output that failed."""
+    """The error for a failed write to the standard output."""
     return OutputError(f"the output cannot be written: {error.strerror}")
 
 
 def translate(error: BaseException) -> HyperpodError:
-    """The error of ours for any exception."""
+    """Convert any exception to our error."""
     if isinstance(error, HyperpodError):
         return error
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
@@ -107,7 +107,7 @@ def translate(error: BaseException) -> HyperpodError:
 
 
 def _usage_error(error: click.ClickException) -> CommandLineError:
-    """What click has to say, with the option or command that was probably meant."""
+    """Click's error, with the option or command that was probably meant."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
         option_name = error.option_name
@@ -121,7 +121,7 @@ def _usage_error(error: click.ClickException) -> CommandLineError:
     parameter = getattr(error, "param", None)
     if isinstance(parameter, click.Option):
         detail["option"] = max(parameter.opts, key=len)
-    # click lists choices on lines of their own.
+    # Click lists choices on separate lines.
     message = " ".join(error.format_message().split()).rstrip(".")
     return CommandLineError(message, hint=hint, detail=detail)
 
@@ -158,7 +158,7 @@ def _as_text(error: HyperpodError) -> str:
 
 
 def _is_output_error(error: OSError) -> bool:
-    """Whether it was raised where this package prints; it opens and writes files elsewhere."""
+    """Whether it was raised by this package's output; other code opens and writes files."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -170,5 +170,5 @@ def _is_output_error(error: OSError) -> bool:
 
 
 def _discard(descriptor: int) -> None:
-    """Point stdout or stderr at nothing, so that the interpreter's own flush at exit stays quiet."""
+    """Redirect stdout or stderr to /dev/null, so that the interpreter's flush at exit cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

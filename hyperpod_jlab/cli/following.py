@@ -1,4 +1,4 @@
-"""Seeing a run through to its end: its logs, its states, and the last word on it."""
+"""Follow a run to its end: its logs, its states, and its result."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
-# Log lines for a terminal: of what a job wrote only text and colours get there. Costs next to nothing for plain text.
+# Log lines for a terminal: only a job's text and colours pass. Nearly free for plain text.
 
 
 class LogGuard:
-    """Goes through the blocks of a log in the order in which they are shown."""
+    """Sanitizes the blocks of a log in display order."""
 
     def __init__(self) -> None:
         self._open: dict[Stream, TerminalLine] = {}
 
     def texts(self, block: LineBlock) -> list[str]:
-        """The texts of a block's pieces as a terminal may show them."""
+        """The texts of a block's pieces, sanitized for a terminal."""
         stream, texts = block.origin.stream, block.texts()
         if not texts:
             return texts
@@ -69,7 +69,7 @@ class LogGuard:
 
 
 def _has_whole_lines(block: LineBlock) -> bool:
-    """Whether no line of the block comes in pieces."""
+    """Whether no line of the block is in pieces."""
     indices = block.indices()
     newlines = block.chunk.data.count(b"\n", block.first, block.end)
     is_complete = len(block.ends) == newlines and not block.partial(indices[-1])
@@ -77,7 +77,8 @@ def _has_whole_lines(block: LineBlock) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Writing log lines: behind their ranks in a terminal or a pipe, or as JSON. Whole blocks at a time, for logs can be large.
+# Write log lines: with their ranks in a terminal or a pipe, or as JSON. Writes whole blocks, since
+# logs can be large.
 
 _STDOUT = 1
 _BATCH_SIZE = 4096
@@ -87,10 +88,10 @@ _MARK_COLOUR = 31
 
 
 class LogWriter(Protocol):
-    """Writes batches of lines that have a mark before their first block at the most."""
+    """Writes batches of lines with at most one mark, before their first block."""
 
     def write(self, batch: LogBatch, on_written: Callable[[], None]) -> None:
-        """Write a batch, and call `on_written` once it is written; no Ctrl-C comes in between."""
+        """Write a batch, then call `on_written`; Ctrl-C is deferred in between."""
         ...
 
     def finish(self) -> None:
@@ -112,20 +113,20 @@ def log_writer(*, as_json: bool) -> LogWriter:
 
 
 def shows_progress() -> bool:
-    """Whether unfinished lines are shown as they grow: on a terminal only."""
+    """Whether unfinished lines are redrawn: on a terminal only."""
     return is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
 def write_bytes(data: bytes, on_written: Callable[[], None] | None = None) -> None:
-    """Write to stdout, past all buffers: after an interrupt nothing is left that somebody must wait for.
+    """Write to stdout, unbuffered: after an interrupt no data is left to wait for.
 
     Args:
         data: The bytes.
-        on_written: Called once all are written; no Ctrl-C comes in between.
+        on_written: Called once all are written; Ctrl-C is deferred in between.
 
     Raises:
-        BrokenPipeError: Nobody reads any more.
-        OutputError: It cannot be written.
+        BrokenPipeError: The reader has closed the pipe.
+        OutputError: The write failed.
     """
     try:
         _write(data, on_written)
@@ -145,7 +146,7 @@ def _write(data: bytes, on_written: Callable[[], None] | None) -> None:
         return
     remaining = memoryview(data)
     while remaining:
-        # Once a pipe takes anything it takes this much at once, so only the waiting can take long.
+        # A writable pipe accepts this much at once, so only the poll can block for long.
         select.select((), (_STDOUT,), ())
         with defer_interrupts(), contextlib.suppress(BlockingIOError):
             remaining = remaining[os.write(_STDOUT, remaining[:_BATCH_SIZE]) :]
@@ -154,7 +155,7 @@ def _write(data: bytes, on_written: Callable[[], None] | None) -> None:
 
 
 def _is_descriptor() -> bool:
-    """Whether stdout is the process's own: in a kernel it is a cell's output."""
+    """Whether stdout is the process's own; in a kernel it is a cell's output."""
     try:
         return sys.stdout.fileno() == _STDOUT
     except OSError:
@@ -162,7 +163,7 @@ def _is_descriptor() -> bool:
 
 
 class JsonWriter:
-    """One object a line."""
+    """Writes one JSON object per line."""
 
     def write(self, batch: LogBatch, on_written: Callable[[], None]) -> None:
         """Write a batch."""
@@ -173,17 +174,17 @@ class JsonWriter:
             on_written()
 
     def finish(self) -> None:
-        """Nothing is left open."""
+        """Nothing to finish."""
 
 
 class TextWriter:
-    """Lines behind their ranks: ``3|text``, ``node0|text`` for a node's own log, ``2.3|text`` in an array's child 2.
+    """Writes lines after their ranks: ``3|text``, ``node0|text`` for a node's own log, ``2.3|text`` for an array's child 2.
 
     Args:
-        colour: Give each rank (and child) a colour, always the same one.
-        live: Redraw lines that are redrawn; otherwise each state is a line.
-        prefixed: Marks go to stderr: what a program reads has the ranks' own lines alone.
-        guard: Takes out of the lines what a terminal would take for commands; None gives them as they are.
+        colour: Give each rank (and child) a stable colour.
+        live: Redraw lines that are redrawn; otherwise print each state as a line.
+        prefixed: Print marks to stderr, so that a program only reads the ranks' lines.
+        guard: Removes terminal control sequences from lines; None prints them unchanged.
     """
 
     def __init__(
@@ -255,7 +256,7 @@ class TextWriter:
         )
 
     def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
-        """Write the pieces behind the first one: those of one line go together again."""
+        """Write the pieces after the first one; pieces of one line are joined again."""
         for (previous, index), text in zip(pairwise(block.indices()), texts[1:], strict=True):
             joined = block.continued(index) and index == previous + 1
             parts += (text,) if joined else ("\n", prefix, text)
@@ -263,7 +264,7 @@ class TextWriter:
     def _continues_line(
         self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]
     ) -> bool:
-        """Whether the piece goes on with the line that is open; then it is written."""
+        """Whether the piece continues the open line; then it is written."""
         if self._open != block.origin.stream or not block.continued(index):
             return False
         if not block.redraws(index):
@@ -303,7 +304,7 @@ _RETRY_S = 1.0
 
 
 class Reading:
-    """How far a run's log was written; what the user is told when Ctrl-C ends it."""
+    """The position in a run's log, and the message when Ctrl-C ends it."""
 
     def __init__(self, request: LogRequest, options: str = "") -> None:
         self.request = request
@@ -312,12 +313,11 @@ class Reading:
         self._options = options
 
     def interruption(self) -> InterruptionError:
-        """The words for the user."""
         run_id = self.request.run_id
         command = f"hpj logs -f {run_id}{self._options}"
         if self.cursor is not None and len(self.cursor) <= _MAX_PREFIX_CACHE:
             command += f" --cursor '{self.cursor}'"
-        elif self.cursor is not None:  # of thousands of ranks: nobody pastes that
+        elif self.cursor is not None:  # thousands of ranks are too long to paste
             command += f" --since {datetime.now().astimezone().isoformat(timespec='seconds')}"
         follow = self.request.follow
         return InterruptionError(
@@ -328,7 +328,7 @@ class Reading:
 
 
 async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
-    """Write the lines asked for to stdout; with `follow` until the run has ended."""
+    """Write the requested lines to stdout; with `follow` until the run has ended."""
     writer = log_writer(as_json=invocation().as_json)
     try:
         async with aclosing(hyperpod.logs.lines(writer_state.request)) as batches:
@@ -346,12 +346,12 @@ async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
 async def reporting_states(
     hyperpod: Hyperpod, run_id: str, last_run: Run | None = None
 ) -> AsyncIterator[None]:
-    """Tell on stderr why the run waits, until it runs, and when its cluster does not answer: on a terminal at once, in a file only after a while.
+    """Report on stderr why the run waits, until it runs, and when its cluster does not answer: at once on a terminal, after a delay in a file.
 
     Args:
         hyperpod: The services.
         run_id: The run.
-        last_run: As it was just seen, if it was.
+        last_run: Its last known state, if any.
     """
     task = None
     if not invocation().as_json:
@@ -388,7 +388,7 @@ async def _report_states(
 
 
 async def _watch_run(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]:
-    """The run each time that it changed, until it has ended, also where its file system goes away and comes back meanwhile."""
+    """Yield the run on each change until it has ended, even if its file system is temporarily unmounted."""
     was_lost = False
     while True:
         try:
@@ -418,22 +418,22 @@ def _report(message: str) -> None:
 
 
 def is_unreachable(run: Run) -> bool:
-    """Whether nothing can be known of a run at the moment, and maybe nothing of its newest log, because its cluster does not answer."""
+    """Whether a run's state, and possibly its newest log, is unknown because its cluster does not answer."""
     return run.state == "unknown" and run.status.reason_code == "unreachable"
 
 
 def unreachable_text(run: Run) -> str:
-    """That its cluster does not answer, in a run's own words."""
+    """The message that its cluster does not answer."""
     return printable(run.status.reason or f"{run.cluster} does not respond")
 
 
 async def wait_for_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:
-    """Wait for a run, telling why it waits; returns it as it is then.
+    """Wait for a run, reporting why it waits; returns its final state.
 
     Args:
         hyperpod: The services.
         request: Its log, to be followed.
-        with_log: Whether to write that to stdout meanwhile.
+        with_log: Whether to write the log to stdout.
     """
     writer_state = Reading(request)
     invocation().on_interrupt = writer_state.interruption
@@ -452,10 +452,10 @@ def end_text(run: Run) -> str:
 
 
 def raise_unless_succeeded(run: Run) -> None:
-    """Make the exit code of a run that was waited for.
+    """Raise if an awaited run did not succeed, which sets the exit code.
 
     Raises:
-        RunEndedError: It did not succeed; with the last word on it, and where to look.
+        RunEndedError: It did not succeed; with the reason, and where to look.
     """
     if run.state == "succeeded":
         return

@@ -1,4 +1,4 @@
-"""The group of all commands: a command's module is imported when the command is called, not before."""
+"""The group of all commands; imports a command's module when it is called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 
 
 class Entry(NamedTuple):
-    """One command: its name, its module in this package, and one line of help."""
+    """A command: its name, its module in this package, and one line of help."""
 
     name: str
     module: str
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Commands that belong together in the help."""
+    """Commands under one heading of the help."""
 
     title: str
     entries: tuple[Entry, ...]
@@ -45,13 +45,13 @@ class HpjCommand(click.Command):
         json_option(self)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they are."""
+        """Write the examples verbatim."""
         write_examples(self.examples, formatter)
         super().format_epilog(ctx, formatter)
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    """Write examples so that they can be copied whole."""
+    """Write examples so that they can be copied."""
     if examples:
         with formatter.section("Examples"):
             for line in examples:
@@ -80,7 +80,6 @@ class LazyGroup(click.Group):
         self._entries = {entry.name: entry for section in sections for entry in section.entries}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
         del ctx
         return list(self._entries)
 
@@ -96,7 +95,7 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """The commands that begin so, without importing them."""
+        """Complete command names, without importing the commands."""
         from click.shell_completion import CompletionItem
 
         items = [
@@ -109,7 +108,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one was meant."""
+        """Find the command, or suggest the closest one."""
         name = args[0]
         if name not in self._entries and not ctx.resilient_parsing:
             raise CommandLineError(
@@ -120,7 +119,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by sections, with their kept lines of help."""
+        """Write the commands by sections, with their stored help lines."""
         del ctx
         width = max(map(len, self._entries))
         for section in self.sections:
@@ -136,6 +135,6 @@ class LazyGroup(click.Group):
 
 
 def _attribute(name: str) -> str:
-    """What a command's function is called in its module."""
+    """The name of a command's function in its module."""
     name = name.replace("-", "_")
     return f"{name}_" if keyword.iskeyword(name) else name

@@ -1,4 +1,4 @@
-"""Ctrl-C: raised wherever the main thread is, but never between the doing of a small thing and the noting that it is done."""
+"""Ctrl-C handling: raised anywhere in the main thread, but never between a small action and recording it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from types import FrameType
 
 
 class _Interrupts:
-    """Whether something small is under way, and whether Ctrl-C was pressed meanwhile."""
+    """Whether a deferred block is running, and whether Ctrl-C was pressed during it."""
 
     busy = False
     pressed = False
 
 
 def raise_interrupts() -> None:
-    """Raise KeyboardInterrupt at once on Ctrl-C, even in a write to a pipe that nobody empties; asyncio's own handler would wait for it."""
+    """Raise KeyboardInterrupt at once on Ctrl-C, even in a write to a full pipe; asyncio's own handler would wait for it."""
     _Interrupts.busy = _Interrupts.pressed = False
     signal.signal(signal.SIGINT, _on_interrupt)
 
 
 @contextlib.contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Put a Ctrl-C off until the block is done; it must not wait for anything. A second one is not put off."""
+    """Defer Ctrl-C until the block ends; the block must not wait for anything. A second one is not deferred."""
     _Interrupts.busy = True
     try:
         yield

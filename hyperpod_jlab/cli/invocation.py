@@ -1,4 +1,4 @@
-"""What is known of one call of ``hpj`` beyond its command's own options."""
+"""State of one call of ``hpj`` beyond its command's own options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON_FLAG = "--json"
 
 
 class InterruptionError(HyperpodError):
-    """The user pressed Ctrl-C; whatever runs on a cluster goes on."""
+    """The user pressed Ctrl-C; work on a cluster continues."""
 
     default_code = "interrupted"
     exit_code = 130
@@ -32,9 +32,9 @@ class Invocation:
 
     Attributes:
         as_json: Whether output and errors are JSON.
-        on_interrupt: Makes the words for the user when Ctrl-C ends this call; None when there is nothing to say.
-        closed_pipe: Exit code when whoever reads the output goes away.
-        run: Runs what a command waits for; None to do that on an event loop in this thread.
+        on_interrupt: Returns the message when Ctrl-C ends this call; None for no message.
+        closed_pipe: Exit code when the reader of the output closes the pipe.
+        run: Runs a command's asynchronous work; None: on an event loop in this thread.
     """
 
     as_json: bool = False
@@ -44,12 +44,12 @@ class Invocation:
 
 
 def invocation() -> Invocation:
-    """The call that is under way."""
+    """The current call."""
     return click.get_current_context().ensure_object(Invocation)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``--json`` stands anywhere in the line, less what is passed on to the user's program."""
+    """Whether the arguments contain ``--json``, apart from those for the user's program."""
     own_arguments = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return JSON_FLAG in own_arguments
 
@@ -72,7 +72,7 @@ def _set_json(context: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def run_cancelled(work: Callable[[], Awaitable[T]]) -> T:
-    """Run it to its end. Ctrl-C cancels it, instead of being raised just anywhere in it: what it has begun is to be ended too.
+    """Run it to its end. Ctrl-C cancels it instead of being raised anywhere inside, so that it can clean up.
 
     Raises:
         KeyboardInterrupt: It was cancelled, and has ended.
@@ -102,14 +102,14 @@ def run_cancelled(work: Callable[[], Awaitable[T]]) -> T:
 
 
 def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = False) -> T:
-    """Run `work` on the services of the user's configuration.
+    """Run `work` with the services of the user's configuration.
 
     Args:
-        work: What to do.
-        asking: Whether it only asks clusters, so that this is said on a terminal while it takes long.
+        work: The work.
+        asking: Whether it only queries clusters, so that slow progress is reported on a terminal.
 
     Raises:
-        InterruptionError: Ctrl-C was pressed and the command has something to say about it.
+        InterruptionError: Ctrl-C was pressed and the command has a message for it.
     """
     import asyncio
 

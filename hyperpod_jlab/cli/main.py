@@ -1,4 +1,4 @@
-"""The entry point of ``hpj``. It loads at once; all else is imported when Ctrl-C can no more end in a stack trace."""
+"""The entry point of ``hpj``. It loads at once; everything else is imported once Ctrl-C can no longer end in a stack trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 _EXIT_INTERRUPTED = 130
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""Nearly all objects of a command live until it ends. To look through them at each 700 new ones, and again at the end, took 15 % of its time."""
+"""Nearly all objects of a command live until it ends. Collecting garbage after each 700 new ones, and at the end, took 15 % of its time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _exit_now(_: int, __: FrameType | None) -> None:
-    os._exit(_EXIT_INTERRUPTED)  # nothing has begun yet
+    os._exit(_EXIT_INTERRUPTED)  # nothing has started yet
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which run the user means: its id, the beginning or the last part of it, or ``last``."""
+"""Find the run that the user means: by its id, the beginning or the last part of it, or ``last``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.partition import Partition
 
-    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+    TextParam = click.ParamType[Any]  # newer versions of click are generic in a type's result
 else:
     TextParam = click.ParamType
 
@@ -26,17 +26,17 @@ _MAX_SUGGESTIONS = 5
 
 
 async def find_run(hyperpod: Hyperpod, text: str, *, exact: bool = False) -> str:
-    """The id of the run that is meant.
+    """The id of the run that the user means.
 
     Args:
         hyperpod: The services.
-        text: What the user typed.
-        exact: Take only a whole id (or ``last``): for commands that change a run.
+        text: The user's text.
+        exact: Only accept a whole id (or ``last``): for commands that change a run.
 
     Raises:
-        InvalidInputError: It is no run id, or means several runs.
-        NotFoundError: There is no such run.
-        StorageError: The partition is not mounted, and was before.
+        InvalidInputError: It is not a run id, or is ambiguous.
+        NotFoundError: The run does not exist.
+        StorageError: The partition is not mounted, but was before.
     """
     parent, index = split_run_id(text)
     if await asyncio.to_thread(hyperpod.partition.has_run, parent):
@@ -67,10 +67,10 @@ async def _newest(hyperpod: Hyperpod) -> str:
 
 
 def _matching_ids(partition: Partition, text: str) -> list[str]:
-    """Run ids that begin with the text, or whose part behind the last hyphen it is."""
+    """Run ids that start with the text, or whose part after the last hyphen equals it."""
     for folders in (partition.own_folders, partition.other_folders()):
         names = (name for folder in folders for name in folder.run_ids())
         matches = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
-        if matches:  # another user's run makes no id of one's own ambiguous
+        if matches:  # another user's run does not make one's own id ambiguous
             return sorted(matches, reverse=True)
     return []

@@ -1,4 +1,4 @@
-"""What commands print: JSON, tables, and times."""
+"""Command output: JSON, tables, and times."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ STATE_STYLES = {
     "starting": "yellow",
     "suspended": "yellow",
 }
-"""Colours by word; any other word keeps the terminal's own colour."""
+"""Colours by state; any other text keeps the terminal's own colour."""
 
 _CODES = {"cyan": 36, "yellow": 33, "blue": 34, "green": 32, "red": 31, "magenta": 35}
 _GAP = "  "
@@ -65,7 +65,7 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under titles; cells of the columns named in `colour_state` get the colour of their word."""
+    """Rows under titles; cells of the columns in `colour_state` get the colour of their state."""
 
     titles: tuple[str, ...]
     rows: Sequence[Sequence[str]]
@@ -74,7 +74,7 @@ class Table:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout, of plain data and of classes that have a wire format. A character that UTF-8 does not have is written as its JSON escape."""
+    """Print one JSON document on stdout, of plain data and of classes with a wire format. A character that UTF-8 cannot encode is written as its JSON escape."""
     for_terminal = is_terminal(sys.stdout)
     indent = 2 if for_terminal else None
     text = json.dumps(document, ensure_ascii=False, indent=indent, default=to_plain)
@@ -87,13 +87,13 @@ def print_list(
     following: str | None,
     notes: Sequence[str] = (),
 ) -> None:
-    """A list as JSON, with the cursor of what follows, and what there is to say of the list as a whole."""
+    """Print a list as JSON, with the next cursor and notes."""
     extra = {"notes": list(notes)} if notes else {}
     print_json({name: list(items), "next": following, **extra})
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout: cut to a terminal's width, whole in a pipe. Without rows, a word on stderr."""
+    """Print a table on stdout: cut to a terminal's width, complete in a pipe. Without rows, a message on stderr."""
     if not table.rows:
         if table.empty:
             print(table.empty, file=sys.stderr)
@@ -110,7 +110,7 @@ def print_table(table: Table) -> None:
 
 
 def _paint(line: str, row: Sequence[str], widths: Sequence[int], table: Table) -> str:
-    """Give the words of coloured columns their colours, in what is left of the line."""
+    """Colour the cells of the coloured columns, in the visible part of the line."""
     for column in reversed(range(len(row))):
         if table.titles[column] in table.colour_state:
             begin = sum(widths[:column]) + len(_GAP) * column
@@ -125,7 +125,7 @@ def _bold(line: str) -> str:
 
 
 def print_fields(fields: Sequence[tuple[str, str | None]]) -> None:
-    """Names and values, one a line; those without a value are left out."""
+    """Print names and values, one per line; omits those without a value."""
     filled = [(name, value) for name, value in fields if value]
     width = max((len(name) for name, _ in filled), default=0)
     for name, value in filled:
@@ -133,7 +133,7 @@ def print_fields(fields: Sequence[tuple[str, str | None]]) -> None:
 
 
 def colour_state(state: str, text: str | None = None) -> str:
-    """A state in its colour, when colours are wanted."""
+    """A state in its colour, if colours are enabled."""
     style = STATE_STYLES.get(state)
     content = state if text is None else text
     return (
@@ -144,7 +144,7 @@ def colour_state(state: str, text: str | None = None) -> str:
 
 
 def format_moment(seconds: float | None) -> str:
-    """A time: how long ago for a person, ISO 8601 in a pipe."""
+    """Format a time: how long ago for a person, ISO 8601 in a pipe."""
     if seconds is None:
         return "-"
     if not is_terminal(sys.stdout):
@@ -193,11 +193,11 @@ def show_list(
     """Print a page of a list.
 
     Args:
-        name: What they are, in the plural: the name of the list in JSON.
+        name: The plural name of the items: the name of the list in JSON.
         titles: Titles of the table's columns.
-        items: All of them; notes on them as a whole go to stderr, or into the JSON.
-        row: Makes an item's cells.
-        page: The limit and the cursor that were given.
+        items: All items; notes on them go to stderr, or into the JSON.
+        row: Formats an item's cells.
+        page: The given limit and cursor.
     """
     page_items, following = _page(items, *page)
     if invocation().as_json:
@@ -208,13 +208,13 @@ def show_list(
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print notes for a person, beside what a table says."""
+    """Print notes for a person, next to a table."""
     for note in notes:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
 def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
-    """The table, for a person without columns in which nothing stands; a script finds all of them in their places."""
+    """The table, without empty columns for a person; scripts get all columns in fixed positions."""
     columns = [
         index
         for index in range(len(titles))

@@ -1,6 +1,6 @@
-"""Types of arguments that several commands take, with their completion in the shell.
+"""Argument types that several commands share, with their shell completion.
 
-Completion runs at every press of the Tab key, so it must neither fail nor print: what goes wrong means no suggestions.
+Completion runs on every press of the Tab key, so it must neither fail nor print: on errors there are no suggestions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from hyperpod_jlab.core.quantities import parse_duration, parse_ranges
 if TYPE_CHECKING:
     from hyperpod_jlab.storage.index import Row, Session
 
-    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+    TextParam = click.ParamType[Any]  # newer versions of click are generic in a type's result
 else:
     TextParam = click.ParamType
 
 _MAX_COMPLETIONS = 50
 
 _TIMEOUT = 3.0
-"""Seconds that a cluster has for a completion."""
+"""Timeout of a cluster for a completion, in seconds."""
 
 
 class RunParam(TextParam):
@@ -69,7 +69,7 @@ class ClusterParam(TextParam):
 
 
 class SuggestedTextParam(TextParam):
-    """Text for which some words are offered; whether it is valid is said by whoever takes it."""
+    """Text with suggestions; the command validates it."""
 
     def __init__(self, suggestions: Iterable[str], name: str) -> None:
         self.words = tuple(suggestions)
@@ -88,7 +88,7 @@ class SuggestedTextParam(TextParam):
 
 
 class ChoiceParam(TextParam):
-    """Text for which a cluster knows the names that this user may give.
+    """Text with a cluster's choices for this user.
 
     Args:
         field: The spec's field.
@@ -102,7 +102,7 @@ class ChoiceParam(TextParam):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The names that begin so; none from a cluster that is slow."""
+        """The matching names; none from a slow cluster."""
         del param
         try:
             import asyncio
@@ -139,7 +139,7 @@ class SinceParam(AgeParam):
         from datetime import datetime
 
         try:
-            # A time without a zone is the user's own.
+            # A time without a zone is in the user's own.
             return datetime.fromisoformat(str(value)).astimezone().timestamp()
         except (ValueError, OverflowError):
             return time.time() - super().convert(value, param, ctx)
@@ -164,7 +164,7 @@ class NumbersParam(TextParam):
 def invalid_option(
     param: click.Parameter | None, message: str, hint: str | None = None
 ) -> InvalidInputError:
-    """The error for a value that an option does not take."""
+    """The error for an invalid value of an option."""
     if param is None:
         return InvalidInputError(message, code="usage", hint=hint)
     name = max(param.opts, key=len)
@@ -191,7 +191,7 @@ async def _choices(cluster: str | None) -> dict[str, list[str]]:
 
 
 def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
-    """Runs from the index alone: no cluster is asked."""
+    """Runs from the index alone, without requests to clusters."""
     from hyperpod_jlab.clusters.configuration import find_partition, load_settings
     from hyperpod_jlab.storage.index import RunIndex
 
@@ -220,7 +220,7 @@ def cluster_option(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the argument CLUSTER to a command, which can be given as ``--cluster`` too."""
+    """Add the argument CLUSTER to a command; ``--cluster`` also works."""
 
     @wraps(function)
     def with_cluster_name(

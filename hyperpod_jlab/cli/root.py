@@ -1,6 +1,6 @@
-"""The root of all commands: parse, run, and turn whatever goes wrong into a message and an exit code.
+"""The root of all commands: parse, run, and convert errors into a message and an exit code.
 
-Imported at every start, so nothing heavier than click stands here.
+Imported at every start, so it only imports modules as light as click.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SECTIONS = ("Run code", "Runs", "Clusters", "Maintenance")
 
 
 def _sections() -> list[Section]:
-    """The commands of all folders by sections."""
+    """The commands of all packages by sections."""
     entries: dict[str, list[Entry]] = {title: [] for title in _SECTIONS}
     for command in commands():
         module = command.module.removeprefix("hyperpod_jlab.")
@@ -88,7 +88,7 @@ def _run(command_line: list[str], invocation: Invocation) -> int:
             args=command_line, prog_name=PROGRAM, complete_var=COMPLETE
         )  # it ends the process itself
     try:
-        # Not click's own main: that one makes a reader who goes away an error.
+        # Not click's own main: it treats a closed pipe as an error.
         with cli.make_context(PROGRAM, command_line, obj=invocation) as context:
             cli.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -101,9 +101,9 @@ def _run(command_line: list[str], invocation: Invocation) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Make sure that descriptors 0 to 2 are ours, and that no character can stop a message.
+    """Ensure that descriptors 0 to 2 are open, and that any character can be printed.
 
-    With a closed standard output the next file that is opened would get its number, and be written into.
+    With a closed standard output the next opened file would get its descriptor, and our output.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass

@@ -1,4 +1,4 @@
-"""Sending a run and, when asked to, seeing it through: what ``hpj submit`` and ``hpj clone`` share."""
+"""Submit a run and optionally follow it: shared by ``hpj submit`` and ``hpj clone``."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _STEP_MESSAGES: dict[Step, str] = {
     "sent": "recording the submission",
 }
 
-_CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run goes on
+_CLOSED_PIPE = 141  # 128 + SIGPIPE: the reader of the log is gone, and the run continues
 
 
 @dataclass(frozen=True)
 class SubmitMode:
-    """How to send: only show what would be sent; wait for the end; show the log until the end."""
+    """How to submit: preview only; wait for the end; follow the log until the end."""
 
     dry_run: bool = False
     wait: bool = False
@@ -53,7 +53,7 @@ class SubmitMode:
 
 
 def sending_options(function: Decorated) -> Decorated:
-    """The options that are the same for all commands that send a run."""
+    """Options of all commands that submit a run."""
     options = (
         click.option(
             "--cluster",
@@ -87,14 +87,14 @@ def sending_options(function: Decorated) -> Decorated:
 
 
 def send(request: Request, mode: SubmitMode) -> None:
-    """Send a run, or show what would be sent.
+    """Submit a run, or preview it.
 
     Raises:
-        HyperpodError: It cannot be sent, or with `wait` or `follow` did not succeed.
+        HyperpodError: Submitting failed, or with `wait` or `follow` the run did not succeed.
     """
     names = [name for name, reference in request.spec.environment.secrets.items() if not reference]
     if mode.dry_run:
-        # Nobody is asked for a secret that is not going to be sent.
+        # Do not ask for secrets of a preview.
         no_prompt = (lambda _: "") if can_ask() else None
         request = replace(request, secrets=read_local_secrets(names, no_prompt))
 
@@ -114,9 +114,9 @@ async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
     call.on_interrupt = lambda: interruption_error(hyperpod, request, completed)
 
     def tell(preview: SubmitPreview) -> None:
-        # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
+        # The submit itself raises and reports errors; a script only needs the warnings.
         levels = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
-        # So is that the cluster does not answer, where nothing else is wrong.
+        # The same applies to a cluster that does not answer, if nothing else is wrong.
         has_errors = any(item.level == "error" for item in preview.findings)
         raised_code = UNCHECKED if preview.unreachable is not None and not has_errors else None
         visible = [
@@ -160,17 +160,17 @@ async def _wait_for_end(hyperpod: Hyperpod, run_id: str, mode: SubmitMode) -> No
     if call.as_json:
         print_json(run)
     elif not mode.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
-        print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
+        print(run_id)  # captured stdout only gets the id; on a terminal it was already shown
     raise_unless_succeeded(run)
     if not call.as_json:
         print(printable(end_text(run)), file=sys.stderr)
 
 
 async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
-    """Print the run that was sent.
+    """Print the submitted run.
 
     Raises:
-        OutputError: It cannot be printed; which run was sent is told all the same.
+        OutputError: It cannot be printed; the error names the run.
     """
     try:
         if invocation().as_json:
@@ -193,7 +193,7 @@ async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
 def interruption_error(
     hyperpod: Hyperpod, request: Request, completed: Sequence[Step]
 ) -> InterruptionError:
-    """The words for a submit that Ctrl-C broke off after these steps."""
+    """The message for a submit that Ctrl-C interrupted after these steps."""
     run_id = request.run_id
     detail = {"run_id": run_id}
     if "sent" in completed:
@@ -217,15 +217,15 @@ def interruption_error(
 
 
 def _bundle_exists(hyperpod: Hyperpod, run_id: str | None) -> bool:
-    """Whether a bundle of the run is there."""
+    """Whether a bundle of the run exists."""
     try:
         return run_id is not None and hyperpod.partition.has_run(run_id)
     except HyperpodError:
-        return False  # no run id at all, or a partition that nothing can be sent to
+        return False  # invalid run id, or an unusable partition
 
 
 def can_ask() -> bool:
-    """Whether there is a terminal at which the user can be asked."""
+    """Whether there is a terminal for questions to the user."""
     return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
@@ -235,7 +235,7 @@ def _ask(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj submit --dry-run``: exactly what would run, and all that was found.
+# ``hpj submit --dry-run``: exactly what would run, and all findings.
 
 _LEVEL_CODES = {"error": 31, "warning": 33, "info": 36}
 
@@ -244,7 +244,7 @@ def print_preview(preview: SubmitPreview, *, as_json: bool) -> None:
     """Print the preview.
 
     Raises:
-        RefusedError: A finding is an error, so the run would be refused. In text its words have just been printed, and are not said again.
+        RefusedError: A finding is an error, so the run would be refused. In text mode its message was just printed, and is not repeated.
     """
     from hyperpod_jlab.core.finding import raise_on_error
 
@@ -263,7 +263,7 @@ def print_preview(preview: SubmitPreview, *, as_json: bool) -> None:
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
-    """Findings on stderr, each with its way out."""
+    """Print findings on stderr, each with its hint."""
     for finding in findings:
         for line in _finding_lines(finding):
             print(line, file=sys.stderr)
@@ -318,7 +318,8 @@ def _finding_lines(finding: Finding, stream: Any = None) -> list[str]:
         level = f"\x1b[{_LEVEL_CODES[level]}m{level}\x1b[0m"  # type: ignore[assignment]
     location = f" ({finding.field})" if finding.field else ""
     first, *more_lines = printable_lines(finding.message).split("\n")
-    # What has several lines, such as what a patch changes, stays so, set in: no line of it looks like another finding.
+    # Text of several lines, such as a patch, is indented, so that no line looks like another
+    # finding.
     lines = [f"{level}: {first}{location} [{finding.code}]", *[f"  {line}" for line in more_lines]]
     if finding.hint:
         lines.append(f"  hint: {printable(finding.hint)}")

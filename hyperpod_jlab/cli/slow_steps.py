@@ -1,4 +1,4 @@
-"""Progress on stderr of a step that takes longer than a second."""
+"""Progress on stderr for steps that take longer than a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PERIOD = 0.2
 
 
 class Steps:
-    """The step that is under way."""
+    """The current step."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -23,13 +23,13 @@ class Steps:
         self.drawn = False
 
     def clear(self) -> None:
-        """Take what is shown off the terminal, before something else is printed there."""
+        """Clear the progress line before other output."""
         if self.drawn:
             self.drawn = False
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def next(self, text: str) -> None:
-        """Another step begins."""
+        """Start the next step."""
         self.text = text
         self.begin = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""The options of ``hpj submit`` and ``hpj clone``, from the list that is made of the spec's model (see `hyperpod_jlab.core.options`)."""
+"""The options of ``hpj submit`` and ``hpj clone``, from the list generated from the spec's model (see `hyperpod_jlab.core.options`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, SpecOption] = {
 
 
 class SpecClickOption(click.Option):
-    """An option whose value the spec's model parses; forms and help show the basic ones first."""
+    """An option whose value the spec's model parses; forms and help show basic options first."""
 
     def __init__(self, entry: SpecOption) -> None:
         self.entry = entry
@@ -47,7 +47,7 @@ class SpecClickOption(click.Option):
 
 
 def add_spec_options(*, excluded: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Add the spec's options to a command, but for those whose path begins with one of the words in `excluded`."""
+    """Add the spec's options to a command, except those whose path begins with a name in `excluded`."""
 
     def add(command: Command) -> Command:
         entries = [entry for entry in OPTIONS.values() if entry.path[0] not in excluded]
@@ -59,10 +59,10 @@ def add_spec_options(*, excluded: Collection[str] = ()) -> Callable[[Command], C
 
 
 def options_to_data(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[SpecOption]]:
-    """The spec's data for the options that were given, and which ones those were.
+    """The spec's data for the given options, and the list of these options.
 
     Raises:
-        InvalidInputError: An option's text is not of its form.
+        InvalidInputError: An option's text is invalid.
     """
     options: dict[str, Any] = {}
     for name, value in values.items():
@@ -75,15 +75,15 @@ def options_to_data(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Spe
 def parse_spec(
     data: Mapping[str, Any], options: Iterable[SpecOption], origin: str | None = None
 ) -> JobSpec:
-    """Validate the spec; what is wrong with an option's value is told under the option's name.
+    """Validate the spec; errors in an option's value name the option.
 
     Args:
         data: The spec's data.
-        options: The options that were given.
-        origin: Where the rest of the data comes from, such as a file's name.
+        options: The given options.
+        origin: The source of the other data, such as a file's name.
 
     Raises:
-        InvalidInputError: Something in it is wrong.
+        InvalidInputError: The spec is invalid.
     """
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.validation import parse
@@ -95,7 +95,7 @@ def parse_spec(
 
 
 def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested data, `override` going first."""
+    """Merge nested data; `override` takes precedence."""
     merged = dict(base)
     for key, value in override.items():
         previous = merged.get(key)
@@ -172,7 +172,7 @@ def _secret(entry: SpecOption, item: str) -> tuple[str, str]:
 
 
 def _flag(item: str) -> tuple[str, str | bool]:
-    """A flag alone is a switch; so is one that is said to be true or false."""
+    """A flag without a value is a switch; so is one with the value true or false."""
     name, equals, value = item.partition("=")
     if not equals or value in {"true", "false"}:
         return name, value != "false"
@@ -192,7 +192,7 @@ def _type(entry: SpecOption) -> TextParam:
     if entry.path in {("queue",), ("account",), ("qos",)}:
         return ChoiceParam(entry.path[0])
     if entry.option.metavar in {"PATH", "DIR"}:
-        # Only for completion: the path may be one of the nodes.
+        # For completion only: the path may be on the nodes.
         return click.Path()
     return click.STRING
 
@@ -212,11 +212,11 @@ def _help(entry: SpecOption) -> str:
 
 
 def read_local_secrets(names: Iterable[str], prompt: Callable[[str], str] | None) -> dict[str, str]:
-    """Values of secrets that have no reference: from this process's own variables, else asked for.
+    """Values of secrets without a reference: from this process's environment, else from a prompt.
 
     Args:
         names: The secrets' names.
-        prompt: Asks for a value; None when nobody can be asked.
+        prompt: Asks for a value; None if there is no terminal.
     """
     values = {}
     for name in names:
@@ -235,7 +235,7 @@ def read_spec_file(path: Path) -> dict[str, Any]:
     """The spec's data from a file.
 
     Raises:
-        InvalidInputError: It cannot be read, or is neither JSON nor TOML with an object on top.
+        InvalidInputError: It cannot be read, or is not a JSON or TOML object.
     """
     try:
         text = descent.read_named(path).decode("utf-8-sig")
@@ -264,7 +264,8 @@ def _spec_file_error(path: Path, problem: str) -> InvalidInputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# From the words of the command line to the spec's source: a notebook, a script, a command, or a native file.
+# From command line arguments to the spec's source: a notebook, a script, a command, or a native
+# file.
 
 _KINDS = {
     ".ipynb": "notebook",
@@ -278,10 +279,10 @@ _ACCEPTED_SOURCES = "a notebook (.ipynb), a Python file (.py), an sbatch script 
 
 
 def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
-    """The source's data, or None when neither is given.
+    """The source's data, or None if neither is given.
 
     Raises:
-        InvalidInputError: Both are given, the command is empty, or nothing of ours runs such a file.
+        InvalidInputError: Both are given, the command is empty, or the file type is not supported.
     """
     if path is not None and command is not None:
         raise _source_error(
@@ -330,16 +331,16 @@ def _source_error(message: str, hint: str | None) -> InvalidInputError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Commands with words for the user's own program behind ``--``.
+# Commands with arguments for the user's program after ``--``.
 
 _META_KEY = "hyperpod_jlab.program_words"
 
 
 class ProgramCommand(HpjCommand):
-    """A command that keeps what stands behind ``--`` for the user's program, whatever it looks like."""
+    """A command that passes everything after ``--`` to the user's program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the program's words off before the options are parsed."""
+        """Split off the program's arguments before parsing options."""
         if "--" in args:
             separator = args.index("--")
             ctx.meta[_META_KEY] = args[separator + 1 :]
@@ -347,11 +348,11 @@ class ProgramCommand(HpjCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Show the program's words in the usage line."""
+        """Show the program's arguments in the usage line."""
         return [*super().collect_usage_pieces(ctx), "[-- ARGS...]"]
 
 
 def program_arguments() -> list[str] | None:
-    """The words behind ``--``; None when there is no ``--``."""
+    """The arguments after ``--``; None if there is no ``--``."""
     program: list[str] | None = click.get_current_context().meta.get(_META_KEY)
     return program

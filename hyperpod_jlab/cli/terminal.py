@@ -1,4 +1,4 @@
-"""What the terminal is and can: colours, width, and text that cannot play tricks on it."""
+"""Terminal properties: colours, width, and sanitized text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["is_terminal", "printable", "printable_lines", "safe_text", "wants_co
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at the stream."""
+    """Whether the stream is a terminal."""
     return not stream.closed and stream.isatty()
 
 
 def wants_colour(stream: TextIO | None = None) -> bool:
-    """Whether to colour: on a terminal, unless ``NO_COLOR``; with ``FORCE_COLOR`` anywhere."""
+    """Whether to use colours: on a terminal, unless ``NO_COLOR`` is set; anywhere with ``FORCE_COLOR``."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -26,5 +26,5 @@ def wants_colour(stream: TextIO | None = None) -> bool:
 
 
 def safe_text(text: str, stream: TextIO | None = None) -> str:
-    """Lines of a job or another user for stdout (or another stream): made harmless where that is a terminal, unchanged elsewhere."""
+    """Lines of a job or another user for stdout (or another stream): sanitized for a terminal, unchanged elsewhere."""
     return terminal_text(text) if is_terminal(stream or sys.stdout) else text

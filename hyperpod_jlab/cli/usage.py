@@ -1,4 +1,4 @@
-"""What a run used, in words."""
+"""A run's usage as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
 
 
 def format_usage(usage: Usage) -> str:
-    """What a run used in one line, and who says so."""
+    """A run's usage in one line, with its source."""
     parts = []
     if usage.accelerator_seconds:
         parts.append(f"{hours(usage.accelerator_seconds)} {_KINDS[usage.accelerator_kind]}")
@@ -34,7 +34,7 @@ def format_usage(usage: Usage) -> str:
 
 
 def hours(seconds: float) -> str:
-    """Seconds as hours with three digits that count, such as ``0.0117`` or ``12.5``."""
+    """Seconds as hours with three significant digits, such as ``0.0117`` or ``12.5``."""
     return f"{seconds / 3600:.3g}" if seconds < 3_600_000 else f"{seconds / 3600:.0f}"
 
 

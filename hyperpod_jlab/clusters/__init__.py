@@ -1,4 +1,4 @@
-"""Clusters: configuration, what the scheduler and AWS know of them; their routes and commands."""
+"""Clusters: configuration and live state from the scheduler and AWS, with their routes and commands."""
 
 from hyperpod_jlab.contributions import Command, Route
 

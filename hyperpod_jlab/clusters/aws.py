@@ -1,4 +1,4 @@
-"""The HyperPod clusters of the AWS account: asked of AWS for all who look, kept with their age, not asked while nobody looks."""
+"""The HyperPod clusters of the AWS account: a shared cache with the age of each answer; AWS is not polled while there are no clients."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from hyperpod_jlab.core.nodes import ReplacementTracker, is_changing
 T = TypeVar("T")
 
 _CONCURRENCY = 8
-"""Clusters that are described at the same time."""
+"""Descriptions that are read concurrently."""
 
 _DESCRIPTIONS_PER_REFRESH = 20
-"""Descriptions that are read again with each look at the list, the oldest first, so that many clusters cost no more than some."""
+"""Descriptions that each refresh of the list reads again, oldest first, so that the cost does not grow with the number of clusters."""
 
 CHANGING_TTL_S = 10.0
-"""Seconds for which instances are shown while some of them come or go."""
+"""TTL of the instances, in seconds, while some of them are added or removed."""
 
 _FATAL_CODES = frozenset(
     {
@@ -44,20 +44,20 @@ _FATAL_CODES = frozenset(
         "no_aws_credentials",
     }
 )
-"""Codes of what fails for one cluster as for all others."""
+"""Error codes that mean the same failure for every cluster."""
 
 _LIST_KEY = "clusters"
 
 
 @dataclass(frozen=True)
 class _Description:
-    """What the description of a cluster told, or why it could not be had.
+    """The description of a cluster, or why reading it failed.
 
     Attributes:
-        cluster: The cluster; None where it could not be had.
-        at: When it was asked for (Unix seconds).
-        status: AWS' word for the cluster's state in the list, then.
-        problem: Why it could not be had.
+        cluster: The cluster; None when reading it failed.
+        at: When it was requested (Unix seconds).
+        status: The cluster's state in AWS' list at that time.
+        problem: Why reading it failed.
     """
 
     cluster: HyperpodCluster | None
@@ -69,13 +69,13 @@ class _Description:
 class HyperpodClusters:
     """The HyperPod clusters of one region.
 
-    All answers are kept and shared. An answer that takes long comes in parts: `Shown.loading` says that more is on its way, and `wait` how many seconds to
-    wait for all of it.
+    All callers share one cache. A slow answer arrives in parts: `Shown.loading` says that more is coming, and `wait` is how many seconds to wait for all
+    of it.
 
     Args:
         settings: The configuration.
         aws: AWS in that region.
-        mounts: The Lustre file systems that are mounted here; default: those of this machine at the time.
+        mounts: The mounted Lustre file systems; default: this machine's current mounts.
     """
 
     def __init__(
@@ -93,21 +93,21 @@ class HyperpodClusters:
 
     @cached_property
     def reach_checker(self) -> ReachChecker:
-        """Whether you can submit to the clusters from here."""
+        """Checks whether you can submit to the clusters from this machine."""
         return ReachChecker(self.settings, self.aws, self.mounts)
 
     async def clusters(
         self, *, refresh: bool = False, wait: float | None = None, reach: bool = True
     ) -> tuple[CachedRows[HyperpodCluster], list[str]]:
-        """All clusters, and notes on the table: first as the list has them, soon with their descriptions and whether you can submit to them from here.
+        """All clusters, and notes on the table. Rows first have the fields of the list; descriptions and reachability follow.
 
         Args:
-            refresh: Ask AWS now, even where nothing on this machine points to an account.
-            wait: Seconds to wait for all of it; default: only for the list.
-            reach: Whether to look whether you can submit to them from here.
+            refresh: Query AWS now, even if nothing on this machine points to an account.
+            wait: Seconds to wait for everything; default: only for the list.
+            reach: Also check whether you can submit to them from this machine.
 
         Raises:
-            HyperpodError: Nothing is known (see `aws.errors`).
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         if not refresh and not await asyncio.to_thread(self.points_to_aws):
             raise no_credentials()
@@ -130,16 +130,16 @@ class HyperpodClusters:
     async def cluster(
         self, name: str, *, refresh: bool = False, wait: float | None = None
     ) -> CachedRows[HyperpodCluster]:
-        """One cluster, by its name or ARN: a list of one.
+        """One cluster, by its name or ARN: a list with one row.
 
         Args:
             name: The cluster.
-            refresh: Ask AWS now.
-            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+            refresh: Query AWS now.
+            wait: Seconds to wait for the reachability check; default: none.
 
         Raises:
-            NotFoundError: There is none (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
+            NotFoundError: The cluster does not exist.
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         cached: CachedRows[HyperpodCluster] = await self._cache.get(
             ("cluster", name), lambda load: self._read_cluster(load, name), refresh=refresh
@@ -147,10 +147,10 @@ class HyperpodClusters:
         return await self._with_reach(cached, wait, refresh=refresh)
 
     async def all_clusters(self) -> Rows[HyperpodCluster]:
-        """All clusters, however long that takes, without whether you can submit to them. One that AWS does not describe says why in its reason.
+        """All clusters, without a timeout and without the reachability check. A cluster that AWS cannot describe gives the reason in its row.
 
         Raises:
-            HyperpodError: They could not be listed (see `aws.errors`).
+            HyperpodError: Listing them failed (see `aws.errors`).
         """
         cached, notes = await self.clusters(refresh=True, wait=float("inf"), reach=False)
         if cached.problem is not None:
@@ -161,17 +161,17 @@ class HyperpodClusters:
         """One cluster as AWS describes it.
 
         Raises:
-            NotFoundError: There is none (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
+            NotFoundError: The cluster does not exist.
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         return (await self.cluster(name)).rows[0]
 
     async def all_instances(self, name: str) -> list[Instance]:
-        """All instances of a cluster, however long that takes.
+        """All instances of a cluster, without a timeout.
 
         Raises:
-            NotFoundError: There is no such cluster (any more).
-            HyperpodError: They could not all be listed (see `aws.errors`).
+            NotFoundError: The cluster does not exist.
+            HyperpodError: Listing them failed (see `aws.errors`).
         """
         cached = await self.instances(name, wait=float("inf"))
         if cached.problem is not None:
@@ -182,7 +182,7 @@ class HyperpodClusters:
         """The tags of a cluster: names and values.
 
         Raises:
-            HyperpodError: Nothing is known (see `aws.errors`).
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         return await self._cache.get(
             ("tags", arn), lambda load: self._read_tags(load, arn), refresh=refresh
@@ -196,17 +196,17 @@ class HyperpodClusters:
         *,
         refresh: bool = False,
     ) -> CachedRows[T]:
-        """What a feature reads of one cluster, by its name or ARN: a list of one.
+        """Data that a feature reads for one cluster, by the cluster's name or ARN: a list with one entry.
 
         Args:
-            topic: The feature's name for it.
+            topic: The feature's cache key.
             name: The cluster.
-            read: Reads it from AWS.
-            refresh: Whether it is read now, whatever is known.
+            read: Reads the data from AWS.
+            refresh: Read it now, even if it is cached.
 
         Raises:
-            NotFoundError: There is no such cluster (any more).
-            HyperpodError: `read` failed, and nothing is known.
+            NotFoundError: The cluster does not exist.
+            HyperpodError: `read` failed and nothing is cached.
         """
 
         async def load(row_load: RowLoad[T]) -> None:
@@ -217,11 +217,11 @@ class HyperpodClusters:
     async def instances(
         self, name: str, *, refresh: bool = False, wait: float | None = None
     ) -> CachedRows[Instance]:
-        """The instances of a cluster, by its name or ARN: those of the first page at once, the others as they come.
+        """The instances of a cluster, by its name or ARN: the first page at once, the others as they arrive.
 
         Raises:
-            NotFoundError: There is no such cluster (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
+            NotFoundError: The cluster does not exist.
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         key = ("instances", name)
         ttl = CHANGING_TTL_S if any(map(is_changing, self._cache.last(key))) else FRESH_S
@@ -240,11 +240,11 @@ class HyperpodClusters:
         )
 
     def known_instances(self, name: str) -> list[Instance]:
-        """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
+        """The cached instances, without a request to AWS; empty if nothing is cached."""
         return self._cache.last(("instances", name))
 
     def with_local_facts(self, cluster: HyperpodCluster) -> HyperpodCluster:
-        """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
+        """The same cluster with this machine's facts: its names in the configuration, and where its file systems are mounted."""
         mounts = lustre_mounts() if self.mounts is None else self.mounts
         return replace(
             cluster,
@@ -253,17 +253,17 @@ class HyperpodClusters:
         )
 
     def forget(self, name: str) -> None:
-        """Something was changed on a cluster: whoever looks next has AWS asked again.
+        """Invalidate the cache after a change to a cluster; the next read queries AWS.
 
         Args:
-            name: Its name or ARN, as it was asked for.
+            name: Its name or ARN, as it was requested.
         """
         self._cache.forget(_LIST_KEY)
         for kind in ("cluster", "instances"):
             self._cache.forget((kind, name))
 
     async def close(self) -> None:
-        """Break off what goes on."""
+        """Cancel the requests in flight."""
         await self._cache.close()
         if "reaches" in self.__dict__:
             await self.reach_checker.close()
@@ -271,12 +271,12 @@ class HyperpodClusters:
     async def _with_reach(
         self, cached: CachedRows[HyperpodCluster], wait: float | None, *, refresh: bool
     ) -> CachedRows[HyperpodCluster]:
-        """The clusters with whether you can submit to them from here, as far as that is known."""
+        """The clusters with the known results of the reachability check."""
         check_tasks = self.reach_checker.start_checks(cached.rows, refresh=refresh)
         if check_tasks and wait is not None:
             await asyncio.wait(check_tasks, timeout=wait)
             check_tasks = [task for task in check_tasks if not task.done()]
-        # Before AWS has described a cluster there is nothing to say.
+        # Without a description there is nothing to check.
         describe = [
             task
             for task in cached.rows
@@ -287,7 +287,7 @@ class HyperpodClusters:
         return replace(cached, rows=rows, loading=cached.loading or bool(check_tasks))
 
     def points_to_aws(self) -> bool:
-        """Whether the configuration or the machine points to AWS; may read files."""
+        """Whether the configuration or the machine points to an AWS account; may read files."""
         clusters = self.settings.clusters.values()
         return any(cluster.at_aws for cluster in clusters) or points_to_aws()
 
@@ -304,7 +304,7 @@ class HyperpodClusters:
     def _due_for_description(
         self, clusters: Iterable[HyperpodCluster], refresh_all: bool
     ) -> list[HyperpodCluster]:
-        """Whose description is to be read: of those that have none or another state, and the oldest ones."""
+        """The clusters to describe next: new ones, those whose state changed, and the oldest descriptions."""
         urgent, outdated = [], []
         for cluster in clusters:
             description = self._descriptions.get(cluster.arn)
@@ -327,10 +327,10 @@ class HyperpodClusters:
         by_arn: dict[str, HyperpodCluster],
         due_clusters: list[HyperpodCluster],
     ) -> None:
-        """Read descriptions, several at once.
+        """Read descriptions concurrently.
 
         Raises:
-            HyperpodError: One of `_FATAL_CODES`: the others were not asked for.
+            HyperpodError: One of `_FATAL_CODES`; the remaining clusters were not read.
         """
         semaphore = asyncio.Semaphore(_CONCURRENCY)
         failures: list[HyperpodError] = []
@@ -366,7 +366,7 @@ class HyperpodClusters:
         return _Description(cluster, read_at, summary.status)
 
     def _row(self, summary: HyperpodCluster) -> HyperpodCluster:
-        """A cluster of the list with what is known from its description."""
+        """A row of the list, completed from the cached description."""
         description = self._descriptions.get(summary.arn)
         if description is None:
             return self.with_local_facts(summary)
@@ -412,10 +412,10 @@ def _by_name(tags: dict[str, str]) -> Iterable[tuple[Hashable, tuple[str, str]]]
 
 
 def undescribed_notes(problems: Sequence[HyperpodError], total: int) -> list[str]:
-    """What is to be said of clusters that are listed without their description: a sentence for each reason.
+    """Notes on clusters that are listed without a description: one sentence per reason.
 
     Args:
-        problems: Why; one for each of these clusters.
+        problems: The reason for each of these clusters.
         total: How many clusters there are.
     """
     hints = {problem.message: problem.hint for problem in problems}
@@ -427,9 +427,9 @@ def undescribed_notes(problems: Sequence[HyperpodError], total: int) -> list[str
 
 
 def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:
-    """The names of the configuration's clusters that are this HyperPod cluster.
+    """The names of this HyperPod cluster in the configuration.
 
-    A plain name in the configuration is one of the region that is found where nobody names one; in others there may be a cluster of the same name.
+    A plain name in the configuration means the default region; another region may have a cluster of the same name.
     """
     is_home_region = home_region() in {None, cluster.region}
     names = {cluster.arn, *([cluster.name] if is_home_region else [])}
@@ -442,7 +442,7 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
 
 
 def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tuple[str, ...] | None:
-    """Where the cluster's file systems are mounted on this machine; None where AWS names none of the cluster."""
+    """Where the cluster's file systems are mounted on this machine; None if AWS lists no file systems for the cluster."""
     storage = cluster.storage
     if not storage:
         return None
@@ -454,28 +454,28 @@ def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tup
 
 
 # --------------------------------------------------------------------------------------------------
-# Finding a HyperPod cluster, and an instance of it, by what people call them.
+# Find a HyperPod cluster and its instances by any of their names.
 
 
 async def find_cluster(aws: Aws, cluster: str) -> HyperpodCluster:
     """A cluster by its name or ARN.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: It does not exist.
         HyperpodError: See `aws.errors`.
     """
     return await describe_cluster(aws, HyperpodCluster(cluster, cluster, await aws.region(), ""))
 
 
 def has_name(instance: Instance, node: str) -> bool:
-    """Whether people call an instance so: by its id, or its name in Kubernetes, in Slurm or in the private network."""
+    """Whether the instance has this name: its id, or its name in Kubernetes, Slurm or the private network."""
     host = instance.host or ""
     host_names = {host, host.partition(".")[0]} if host else set()
     return node.removeprefix("hyperpod-") == instance.name or node in host_names
 
 
 async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
-    """An instance of a cluster by what people call a node.
+    """An instance of a cluster, by the name of the node.
 
     Args:
         aws: AWS in the cluster's region.
@@ -484,7 +484,7 @@ async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
             its first part.
 
     Raises:
-        NotFoundError: There is no such cluster, or no such node (``no_such_node``).
+        NotFoundError: The cluster or the node (``no_such_node``) does not exist.
         HyperpodError: See `aws.errors`.
     """
     async for page in list_instances(aws, cluster):

@@ -1,4 +1,4 @@
-"""``hpj clusters``, ``nodes``, ``queues`` and ``jobs``: what the clusters are and do."""
+"""``hpj clusters``, ``nodes``, ``queues`` and ``jobs``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SOFTWARE = {
 
 
 def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
-    """How to add clusters to the configuration, or to see what is missing for that."""
+    """How to add the clusters to the configuration, or how to find out what that requires."""
     reach_states = [
         cluster.hyperpod.reach
         for cluster in clusters
@@ -68,18 +68,18 @@ def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
 
 
 def _group(group: InstanceGroup) -> str:
-    """Such as ``workers 3/4``, with the state where it is not the usual one."""
+    """For example ``workers 3/4``, with the state unless it is the normal one."""
     state = "" if group.state in {None, "in-service"} else f" {group.state}"
     return f"{group.name} {group.current}/{group.target}{state}"
 
 
 def _mounted_paths(paths: tuple[str, ...] | None) -> str:
-    """Where the cluster's file systems are here; a hyphen where it is not known which those are."""
+    """Where the cluster's file systems are mounted on this machine; a hyphen if its file systems are unknown."""
     return "-" if paths is None else ", ".join(paths) or "no"
 
 
 def software(status: str | None) -> str:
-    """Whether updates of the software are due."""
+    """Whether software updates are pending."""
     return "-" if status is None else _SOFTWARE.get(status, status)
 
 
@@ -90,7 +90,7 @@ _GROUP_TITLES = ("GROUP", "STATE", "TYPE", "NODES", "ROLE", "CAPACITY", "LIFECYC
 
 
 async def find_cluster(services: Hyperpod, name: str) -> Cluster:
-    """A cluster with all that is known of it, and whether you can submit to it from here (see `Clusters.cluster`)."""
+    """A cluster with all known details, including whether you can submit to it from this machine (see `Clusters.cluster`)."""
     return await services.clusters.cluster(name, wait=TIMEOUT_S)
 
 
@@ -183,7 +183,7 @@ _QUEUE_TITLES = (
 )
 _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "TIME LIMIT")
 _TIMEOUT = 15.0
-"""Seconds to wait for a cluster: longer than a page does, for nobody asks again here."""
+"""Seconds to wait for a cluster: longer than a page waits, since a command does not poll."""
 
 
 @click.command(
@@ -214,7 +214,7 @@ def clusters(region: str | None, limit: int | None, cursor: str | None) -> None:
 
 
 async def _may_have_account(services: Hyperpod) -> bool:
-    """Whether there may be an AWS account: without one its silence needs no note."""
+    """Whether there may be an AWS account; without one, a failure of AWS needs no note."""
     return await asyncio.to_thread(services.hyperpod_clusters().points_to_aws)
 
 
@@ -309,14 +309,14 @@ def _hyperpod_cells(cluster: HyperpodCluster) -> Sequence[str]:
 
 
 def _free_of_total(free: int | None, total: int | None) -> str:
-    """Such as 5/8, or 8 where it is not known how many are free; nothing where there is nothing."""
+    """For example 5/8, or 8 if the number of free ones is unknown; empty if there are none."""
     if not total:
         return "-"
     return str(total) if free is None else f"{free}/{total}"
 
 
 def _format_devices(resources: Sequence[Resource]) -> str:
-    """What computes, by type: ``h100 5/8, 1g.10gb 7/7``."""
+    """Devices by type, for example ``h100 5/8, 1g.10gb 7/7``."""
     kinds = [resource for resource in resources if resource.accelerator]
     return (
         ", ".join(f"{resource.label} {resource.free}/{resource.total}" for resource in kinds) or "-"
@@ -324,7 +324,7 @@ def _format_devices(resources: Sequence[Resource]) -> str:
 
 
 def _used_indices(resources: Sequence[Resource]) -> str:
-    """Numbers of the devices that jobs have, such as ``0-1,4``; how many where they have none."""
+    """Indices of the devices in use, for example ``0-1,4``; their number if they have no indices."""
     numbers = sorted(
         {index for resource in resources for index in (*resource.used_at, *resource.shared_at)}
     )
@@ -334,13 +334,12 @@ def _used_indices(resources: Sequence[Resource]) -> str:
 
 
 def _join_names(names: Sequence[str], limit: int = 3) -> str:
-    """The names, or the first of many and how many more there are."""
+    """The first names and the number of the others."""
     remainder = [f"+{len(names) - limit}"] if len(names) > limit else []
     return ",".join([*names[:limit], *remainder]) or "-"
 
 
 def _allowed_users(queue: Queue) -> str:
-    """Who may use a queue."""
     parts = [
         f"{word} {','.join(names)}"
         for word, names in (
@@ -417,6 +416,6 @@ def _job_row(job: Job) -> Sequence[str]:
 
 
 def _shorten(name: str) -> str:
-    """A name, cut where a person would no longer read the rest of the line for it."""
+    """Cut a name to a length that keeps the rest of the line readable."""
     wide = is_terminal(sys.stdout) and len(name) > _MAX_NAME_LENGTH
     return f"{name[: _MAX_NAME_LENGTH - 1]}\u2026" if wide else name

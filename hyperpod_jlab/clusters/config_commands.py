@@ -113,7 +113,7 @@ def _block(
     """The cluster's table.
 
     Raises:
-        InvalidInputError: An option is for the other orchestrator, or nobody knows which it has.
+        InvalidInputError: An option belongs to the other orchestrator, or the orchestrator is unknown.
     """
     config_name = _config_name(cluster)
     if cluster.on_eks:
@@ -135,7 +135,7 @@ def _block(
 
 
 def _config_name(cluster: HyperpodCluster) -> str:
-    """What the configuration calls it: in another region than the usual one a name would be another cluster's."""
+    """The cluster's reference in the configuration: outside the default region an ARN, since a name could mean another cluster."""
     from hyperpod_jlab.aws.session import home_region
 
     return cluster.name if home_region() in {None, cluster.region} else cluster.arn

@@ -1,4 +1,4 @@
-"""Reading the configuration: TOML files, later over earlier."""
+"""Read the configuration: TOML files; later files override earlier ones."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which folder is the storage partition that runs go to, and why that one.
+# The storage partition for runs, and the reason for the choice.
 
 STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
-"""Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
+"""Where Studio mounts FSx for Lustre file systems, each in its own folder."""
 
 _NAME_PATH_HINT = "set path under [storage] in the configuration to use another one"
 
 
 @dataclass(frozen=True)
 class PartitionChoice:
-    """The partition, who chose it, and what is to be known of what was not chosen."""
+    """The partition, how it was chosen, and notes on the candidates that were not."""
 
     partition: Partition
     chosen_by: str
@@ -46,7 +46,7 @@ class PartitionChoice:
 def choose_partition(settings: Settings) -> PartitionChoice:
     """The storage partition: the configured one, else a mount of Studio, else a folder in the user's data directory.
 
-    Of several mounts the first by name is taken that can be written; in a shared space none that is a user profile's own.
+    Takes the first writable mount by name; in a shared space it skips the private partitions of user profiles.
 
     Raises:
         InvalidInputError: The configured path is not absolute.
@@ -89,16 +89,16 @@ def _partition(root: Path, shared: bool) -> Partition:
 
 
 def _studio_mounts() -> dict[Path, Mount]:
-    """By the table of mounts: to look at a mount whose server is gone can take for ever."""
+    """Reads the mount table only: touching a mount whose server is gone can block forever."""
     try:
         mounts = {Path(mount.point): mount for mount in all_mounts()}
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return {}
     return {point: mounts[point] for point in sorted(mounts) if point.parent == STUDIO_MOUNT}
 
 
 def _private_mounts(mounts: Iterable[Path]) -> dict[Path, str]:
-    """Those of the mounts that are not for everybody in this space, and why."""
+    """The mounts that are private in this space, with the reason."""
     if shared_space() is None:
         return {}
     lustre: dict[Path, LustreMount] = {mount.point: mount for mount in lustre_mounts()}
@@ -115,7 +115,7 @@ _LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 def config_files() -> list[Path]:
-    """The configuration files in the order in which they count; ``$HYPERPOD_CONFIG`` stands alone."""
+    """The configuration files in order of precedence, lowest first; ``$HYPERPOD_CONFIG`` replaces all of them."""
     environment_file = os.environ.get("HYPERPOD_CONFIG")
     if environment_file:
         return [Path(environment_file)]
@@ -127,7 +127,7 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     """Read and merge the configuration.
 
     Raises:
-        InvalidInputError: A file is no TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
+        InvalidInputError: A file is not valid TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
     """
     documents: list[tuple[Path, dict[str, Any]]] = []
     merged: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def load_settings(files: list[Path] | None = None) -> Settings:
 def _with_file(
     documents: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
 ) -> InvalidInputError:
-    """The error with the file that its field stands in: the last one that goes as far down to it as any."""
+    """The error with the file that sets its field: the last file that contains the longest prefix of the field's path."""
 
     def depth(data: Any) -> int:
         steps = 0
@@ -175,7 +175,7 @@ def _with_file(
 
 
 def find_partition(settings: Settings) -> Partition:
-    """The storage partition that runs go to (see `services.partition_choice`)."""
+    """The storage partition for runs (see `services.partition_choice`)."""
     return choose_partition(settings).partition
 
 
@@ -225,7 +225,8 @@ def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Changes of the user's configuration file. `tomlkit` keeps comments and layout; the file is replaced in one step, once it is sure that it can be read.
+# Edit the user's configuration file. `tomlkit` keeps comments and layout. The file is replaced
+# atomically, after the result was validated.
 
 
 def user_file() -> Path:
@@ -234,7 +235,7 @@ def user_file() -> Path:
 
 
 def add_cluster(name: str, block: str) -> Path:
-    """Add a cluster to the user's configuration file, which is made if necessary.
+    """Add a cluster to the user's configuration file; creates the file if necessary.
 
     Args:
         name: The cluster's name in the configuration.
@@ -244,8 +245,8 @@ def add_cluster(name: str, block: str) -> Path:
         The file.
 
     Raises:
-        ConflictError: The configuration has a cluster of this name.
-        InvalidInputError: The file could not be read after that; then it stays as it is.
+        ConflictError: The configuration already has a cluster of this name.
+        InvalidInputError: The result would not be valid; the file is unchanged.
         StorageError: The file cannot be written.
     """
     existing = [path for path in config_files() if path.exists()]
@@ -280,16 +281,16 @@ def add_cluster(name: str, block: str) -> Path:
 
 
 def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
-    """Change the user's configuration file; a link is followed.
+    """Edit the user's configuration file; follows a symbolic link.
 
     Args:
         change: Changes the parsed document.
 
     Raises:
-        InvalidInputError: The file is not TOML, or would not be a valid configuration after the change; then it stays as it is.
+        InvalidInputError: The file is not valid TOML, or the result would not be a valid configuration; the file is unchanged.
         StorageError: The file cannot be written.
     """
-    # Heavy, and few commands change the file.
+    # Imported here: slow to import, and few commands edit the file.
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -325,14 +326,14 @@ def _check(written_file: Path, path: Path) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The folder that paths are relative to where the user names no other.
+# The base folder of relative paths when the user gives none.
 
 
 def current_folder() -> Path:
     """This process's current folder.
 
     Raises:
-        InvalidInputError: It is gone.
+        InvalidInputError: It was deleted.
     """
     try:
         return Path.cwd()

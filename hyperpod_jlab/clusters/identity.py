@@ -1,4 +1,4 @@
-"""What a space of Studio that several people act as may take for its own: known without AWS as far as it goes, since every command begins with it."""
+"""Identity of a user and of a shared Studio space. Works without AWS as far as possible, since every command starts with it."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from hyperpod_jlab.aws.file_systems import LustreMount
 
 SPACE_TYPE_VARIABLE = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
-"""Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
+"""Variable that Studio's images set to ``private`` or ``shared``."""
 
 _TIMEOUT = 10.0
-"""Seconds that AWS has for one question before a command goes on without it."""
+"""Timeout of a request to AWS, in seconds; then the command continues without the answer."""
 
 _TTL_S, _UNKNOWN_TTL_S = 86_400.0, 300.0
-"""Seconds that an answer, and none, is kept: profiles come and go seldom."""
+"""TTL of an answer, including an empty one, in seconds: profiles rarely change."""
 
 
 def shared_space() -> str | None:
-    """The name of the shared space that this process acts as; None elsewhere, and where Studio does not say so."""
+    """The name of the shared space of this process; None outside one, or if Studio does not tell."""
     if os.environ.get(SPACE_TYPE_VARIABLE) != "shared":
         return None
     studio = find_studio()
@@ -44,10 +44,10 @@ def shared_space() -> str | None:
 
 
 def private_reason(mount: LustreMount) -> str | None:
-    """Why a mount is none for everybody in this shared space; None when it is.
+    """Why a mount is private in this shared space; None if it is not.
 
-    A partition is a user profile's when its folder has the name of a profile of the domain. SageMaker is asked once a day; while it does not say, the
-    partition is taken for a private one.
+    A partition belongs to a user profile if its folder has the name of a profile of the domain. SageMaker is queried once a day; until it answers, the
+    partition counts as private.
     """
     studio, name = find_studio(), PurePosixPath(mount.folder).name
     if studio is None or not name:
@@ -59,7 +59,7 @@ def private_reason(mount: LustreMount) -> str | None:
 
 
 def _is_profile(studio: Studio, name: str) -> bool | None:
-    """Whether the domain has a user profile of a name; None when nobody says."""
+    """Whether the domain has a user profile of this name; None if unknown."""
     file, key = _cache(), f"{studio.domain_id}/{name}"
     cached = _read(file)
     entry = cached.get(key)
@@ -72,12 +72,12 @@ def _is_profile(studio: Studio, name: str) -> bool | None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         replace(file, to_json({**cached, key: [exists, time.time()]}))
     except (OSError, StorageError):
-        pass  # it is asked again next time
+        pass  # retried at the next call
     return exists
 
 
 def _ask_sagemaker(studio: Studio, name: str) -> bool | None:
-    """SageMaker's answer. In a thread of its own: whoever makes the services may have an event loop already."""
+    """SageMaker's answer. Runs in its own thread, since the caller may already have an event loop."""
     import asyncio
     import threading
 
@@ -118,27 +118,27 @@ def _read(file: Path) -> dict[str, tuple[bool | None, float]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whose user number this is on file systems, and whose space: what Studio, SageMaker and the machine say.
+# The user id on file systems, and the space, according to Studio, SageMaker and the machine.
 
 T = TypeVar("T")
 
 _SHARED_ACCOUNTS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
-"""Accounts that images come with: on every machine, and nobody's own."""
+"""Default accounts of images: they exist on every machine and identify no user."""
 
 _PER_CALL_CODES = frozenset({"missing_right", "not_found", "aws_invalid_input", "boto3_too_old"})
-"""Codes of errors after which other questions may still be answered."""
+"""Error codes after which other requests may still succeed."""
 
 _UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
-"""Codes of errors after which this service is not asked again, and others are."""
+"""Error codes that stop further requests to this service, but not to others."""
 
 
 @dataclass
 class IdentityQueries:
-    """Questions to AWS, of which each may fail and leaves a note then; a service that does not answer is asked no more.
+    """Requests to AWS that may each fail and then leave a note; a service that does not answer is not queried again.
 
     Attributes:
-        aws: Whom to ask; None: nobody.
-        notes: What could not be had, a sentence each.
+        aws: The AWS client; None: no requests.
+        notes: What is missing, one sentence each.
     """
 
     aws: Aws | None
@@ -148,7 +148,7 @@ class IdentityQueries:
     async def about(
         self, service: str, topic: str, response: Awaitable[T]
     ) -> T | HyperpodError | None:
-        """An answer of a service, or the error that came instead. None when nobody was asked."""
+        """A service's answer, or the error. None if no request was made."""
         if self.aws is None or service in self._unavailable:
             if hasattr(response, "close"):
                 response.close()
@@ -167,13 +167,13 @@ class IdentityQueries:
 
 @dataclass(frozen=True)
 class UserIdentity:
-    """Who this is.
+    """The user's identity.
 
     Attributes:
         on_network: Identity on file systems that other machines mount.
-        on_disk: Identity on this machine's own.
-        space: The space of Studio; None elsewhere.
-        profile: Name of the user profile that it belongs to, where that is known.
+        on_disk: Identity on this machine's own file systems.
+        space: The Studio space; None outside Studio.
+        profile: Name of the user profile that owns it, if known.
     """
 
     on_network: Identity
@@ -183,12 +183,12 @@ class UserIdentity:
 
     @property
     def in_shared_space(self) -> bool:
-        """Whether several people act as this one."""
+        """Whether several people share this identity."""
         return self.space is not None and bool(self.space.shared)
 
 
 async def find_user_identity(studio: Studio | None, queries: IdentityQueries) -> UserIdentity:
-    """Who this is, by Studio's metadata, by SageMaker where it answers, else by the machine."""
+    """The user's identity: from Studio's metadata, else from SageMaker, else from the machine."""
     uid, name = os.geteuid(), current_user()
     own_disk = Identity(True, f"you are {name} (uid {uid}) here")
     if studio is None:
@@ -204,7 +204,7 @@ async def find_user_identity(studio: Studio | None, queries: IdentityQueries) ->
 async def find_profile(
     studio: Studio | None, name: str, queries: IdentityQueries
 ) -> Profile | None:
-    """The user profile of a name in this domain; None when there is none, or nobody says."""
+    """The user profile of this name in the domain; None if it does not exist or is unknown."""
     if studio is None or studio.domain_id is None or queries.aws is None:
         return None
     profile = await queries.about(
@@ -268,22 +268,23 @@ def _local_identity(name: str, uid: int) -> Identity:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether what an administrator chose, a private or a shared partition, really keeps this user's runs from other users here.
+# Whether the administrator's choice of a private or shared partition really protects this user's
+# runs from other users.
 
 OWN_UID_HINT = "all users here have the same uid, so only the path that each profile mounts separates them; give each user profile its own uid (CustomPosixUserConfig) when you create it"
-"""What is to be known where all users have one number."""
+"""Note for partitions on which all users share one user id."""
 
 
 @dataclass(frozen=True)
 class Separation:
-    """Whether other users can exchange or write what is this user's.
+    """Whether other users can replace or write this user's files.
 
     Attributes:
         parents: The partition's root and the folders above it, from ``/`` on.
-        holds: Whether nobody but root and this user can exchange or write our folder.
-        reason: Why it does not hold; None when it does.
-        fix: What to do about it.
-        old_runs: Number of this user's runs in the old layout, of which `holds` says nothing.
+        holds: Whether only root and this user can replace or write our folder.
+        reason: Why it does not hold; None if it does.
+        fix: How to fix it.
+        old_runs: Number of this user's runs in the old layout, which `holds` does not cover.
     """
 
     parents: tuple[Parent, ...]
@@ -294,7 +295,7 @@ class Separation:
 
     @property
     def sentences(self) -> list[str]:
-        """What is to be known of it; nothing where all is well."""
+        """Notes for the user; empty if all is well."""
         sentences_ = []
         if not self.holds:
             sentences_.append(f"other users can reach your runs: {self.reason}. {self.fix}")
@@ -306,14 +307,14 @@ class Separation:
 
 
 def separation_of(partition: Partition, identity: Identity) -> Separation:
-    """Judge a partition for this user. May block.
+    """Check the separation of a partition for this user. May block.
 
     Args:
         partition: The partition.
-        identity: Whether this user has a number of its own there.
+        identity: Whether this user has their own user id there.
 
     Raises:
-        OSError: The partition's root cannot be looked at.
+        OSError: The partition's root cannot be read.
     """
     parent_folders = tuple(parents(partition.root))
     old_run_count = sum(1 for _ in runs_in_old_layout(partition))
@@ -333,7 +334,7 @@ def separation_of(partition: Partition, identity: Identity) -> Separation:
 def _own_folder_problem(folder: Path) -> str | None:
     try:
         owner = descent.state(folder).st_uid
-    except OSError:  # there is none yet
+    except OSError:  # does not exist yet
         return None
     if owner != os.getuid():
         return f"{folder} belongs to another user (uid {owner})"

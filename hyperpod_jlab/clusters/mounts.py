@@ -1,4 +1,4 @@
-"""Looking at places on file systems here: which file system, how much room, whose rights, what keeps others out."""
+"""Inspect paths and file systems on this machine: type, disk usage, permissions, isolation."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _KERBEROS = re.compile(r"sec=(krb5\w*)")
 
 @dataclass(frozen=True)
 class MountInfo(Wire):
-    """A file system that is mounted here, or a path on one. What is not known is None.
+    """A mounted file system, or a path on one. Unknown values are None.
 
     Attributes:
-        path: The place.
-        exists: Whether it is there.
-        mount: Where its file system is mounted.
-        kind: Kind of the file system, such as ``lustre``.
-        source: What is mounted, as the table of mounts has it.
+        path: The path.
+        exists: Whether it exists.
+        mount: The mount point of its file system.
+        kind: Type of the file system, such as ``lustre``.
+        source: The source in the mount table.
         file_system: Id of the file system at AWS.
-        mount_name: Its mount name there.
-        mounted_folder: The folder of the file system that is mounted: the storage partition; ``/`` for the whole.
-        path_there: The place's own path on the file system.
+        mount_name: Its mount name at AWS.
+        mounted_folder: The folder of the file system that is mounted: the storage partition; ``/`` for all of it.
+        path_there: The path within the file system.
         network: Whether other machines can mount the file system.
-        read_only: Whether the file system can only be read here.
-        writable: Whether this user may write there.
-        room: How much room there is.
-        open_to_others: Whether others have rights there.
-        isolation: What keeps them out.
-        runs_go_here: Whether the partition that runs go to lies on it.
-        private_of: The user profile that it is the private partition of.
-        offered: Whether it is offered: a private partition is not, in a space that several people act as.
-        aws: The file system as AWS knows it.
-        problem: Why it cannot be looked at, or is not offered.
+        read_only: Whether the file system is mounted read-only.
+        writable: Whether this user may write to the path.
+        room: Disk usage.
+        open_to_others: Whether other users have permissions on it.
+        isolation: What keeps other users out.
+        runs_go_here: Whether it holds the storage partition for runs.
+        private_of: The user profile whose private partition it is.
+        offered: Whether the UI offers it; a private partition is not offered in a shared space.
+        aws: The file system as AWS describes it.
+        problem: Why it cannot be inspected, or is not offered.
     """
 
     path: str
@@ -78,32 +78,31 @@ class MountInfo(Wire):
     @property
     @wire_property
     def free(self) -> int | None:
-        """Bytes that are free."""
         return self.room.free if self.room else None
 
     @property
     @wire_property
     def files_free(self) -> int | None:
-        """Files that can still be made; null where the file system does not count them."""
+        """Number of files that can still be created; null if the file system does not count them."""
         return self.room.files_free if self.room else None
 
 
 def mount_points() -> list[str]:
-    """Where file systems that other machines can mount too are mounted here; a point that is covered by a later mount counts once."""
+    """The mount points of network file systems on this machine; a mount point that a later mount covers counts once."""
     try:
         mounts = all_mounts()
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return []
     last = {mount.point: mount for mount in mounts}
     return [point for point, mount in last.items() if mount.network]
 
 
 async def try_inspect(path: Path, user: UserIdentity) -> MountInfo:
-    """A place, as far as it can be looked at: what cannot be is its `problem`.
+    """Inspect a path as far as possible; `problem` says what failed.
 
     Args:
-        path: The place; it need not be there.
-        user: Who this is.
+        path: The path; it need not exist.
+        user: The user's identity.
     """
     try:
         return await inspect(path, user)
@@ -112,10 +111,10 @@ async def try_inspect(path: Path, user: UserIdentity) -> MountInfo:
 
 
 async def inspect(path: Path, user: UserIdentity) -> MountInfo:
-    """A place.
+    """Inspect a path.
 
     Raises:
-        StorageError: It cannot be looked at: without a right to do so, or for its file system does not answer.
+        StorageError: Permission denied, or the file system does not answer.
     """
 
     def look() -> MountInfo:
@@ -126,19 +125,19 @@ async def inspect(path: Path, user: UserIdentity) -> MountInfo:
 
 
 async def inspect_mount(point: str, user: UserIdentity) -> MountInfo:
-    """A whole file system, by where it is mounted."""
+    """Inspect a whole file system, by its mount point."""
     info = await try_inspect(Path(point), user)
     if info.problem is None and not info.exists:
         problem = "the folder where it is mounted does not exist"
         return replace(_from_mount_table(Path(point)), problem=problem)
     if not info.network:
-        # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.
+        # On a local disk permissions depend on each folder, not on the root.
         return replace(info, isolation=None, open_to_others=None, writable=None)
     return info
 
 
 def _from_mount_table(path: Path) -> MountInfo:
-    """A place by the table of mounts alone, without touching its file system."""
+    """A path according to the mount table alone, without touching its file system."""
     best_mount = Mount("/")
     for mount in all_mounts():
         if path.is_relative_to(mount.point) and len(mount.point) >= len(best_mount.point):

@@ -1,4 +1,4 @@
-"""A cluster at a glance, from one look at its scheduler: GPUs by node and job, queues, and jobs that wait."""
+"""Overview of a cluster, from one snapshot of its scheduler: GPUs by node and job, queues, and waiting jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.wire import Time
 
 MAX_WAITING = 50
-"""Waiting jobs that are listed."""
+"""Maximum number of waiting jobs in the overview."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class GpuTotals:
     """The GPUs of one type on a cluster.
 
     Attributes:
-        type: The type, such as ``h100``; null where the scheduler does not say it.
-        used: GPUs that jobs have.
+        type: The type, such as ``h100``; null if the scheduler does not report it.
+        used: GPUs in use by jobs.
         free: GPUs that a new job can get.
         unavailable: GPUs without a job on nodes that accept no jobs.
     """
@@ -34,11 +34,11 @@ class GpuTotals:
 
 @dataclass(frozen=True)
 class GpuShare:
-    """The GPUs of a node that one job has.
+    """A job's share of a node's GPUs.
 
     Attributes:
         job: The scheduler's id of the job.
-        gpus: How many.
+        gpus: Number of GPUs.
     """
 
     job: str
@@ -52,8 +52,8 @@ class NodeTile:
     Attributes:
         usable: Whether new jobs can start on it.
         gpus: Its GPUs.
-        used: GPUs that jobs have.
-        shares: The jobs on it. A job without GPUs has 0. The scheduler tells how many GPUs a job has in all, so on unequal nodes a share is an estimate.
+        used: GPUs in use by jobs.
+        shares: Its jobs. A job without GPUs has 0. The scheduler reports only a job's total GPUs, so on unequal nodes a share is an estimate.
     """
 
     name: str
@@ -69,15 +69,15 @@ class NodeTile:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOverview:
-    """A cluster at a glance.
+    """Overview of a cluster.
 
     Attributes:
-        as_of: When the scheduler answered; null when it has just answered.
-        problem: Why there is nothing newer.
+        as_of: Time of the scheduler's answer; null if the answer is current.
+        problem: Why there is no newer answer.
         notes: What is hidden from this user, and why.
         running: The running jobs.
         waiting: The first waiting jobs: those with an expected start first, then the oldest.
-        waiting_total: How many jobs wait.
+        waiting_total: Number of waiting jobs.
     """
 
     as_of: Time | None
@@ -101,7 +101,7 @@ def tiles_of(nodes: Sequence[Node], jobs: Iterable[Job]) -> list[NodeTile]:
             if name in on_node:
                 on_node[name][job.scheduler_id] = job
     for node in nodes:
-        # The embedded cluster's jobs run on nodes that are this one machine.
+        # The embedded cluster has one node: this machine.
         found = (by_id[ident] for ident in node.jobs if ident in by_id)
         on_node[node.name].update((job.scheduler_id, job) for job in found)
     spread = Counter(ident for there in on_node.values() for ident in there)
@@ -130,7 +130,7 @@ def _tile(node: Node, jobs: Iterable[Job], spread: Mapping[str, int]) -> NodeTil
 
 
 def totals_of(tiles: Iterable[NodeTile]) -> list[GpuTotals]:
-    """The GPUs by type, most first."""
+    """GPU totals by type, largest first."""
     sums: dict[str | None, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for tile in tiles:
         if tile.gpus:

@@ -1,4 +1,4 @@
-"""The cursor of a list that is answered by pages, as text: what the last row of a page is sorted by, and which row that is."""
+"""Pagination cursors as text: the sort key and the identity of a page's last row."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from hyperpod_jlab.core.errors import InvalidInputError
 
 
 def encode(value: Any, identity: str) -> str:
-    """The cursor of the page after a row, given what rows are sorted by and what names the row."""
+    """The cursor of the page after a row, from the row's sort key and identity."""
     text = json.dumps([value, identity]).encode()
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
 def decode(cursor: str, is_valid: Callable[[Any], bool], kind: str) -> tuple[Any, str]:
-    """The row that a page comes after: what rows are sorted by, and what names it.
+    """The sort key and identity of the row that a page follows.
 
     Args:
-        cursor: The cursor, as a client gave it.
-        is_valid: Whether rows can be sorted by such a value.
-        kind: What is listed, as in "a list of runs".
+        cursor: The cursor, as a client sent it.
+        is_valid: Whether a value is a valid sort key.
+        kind: The list, as in "a list of runs".
 
     Raises:
-        InvalidInputError: It is no cursor of such a list.
+        InvalidInputError: It is not a cursor of such a list.
     """
     try:
         value, identity = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))

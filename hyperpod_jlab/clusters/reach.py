@@ -1,4 +1,4 @@
-"""Looking whether one can submit to HyperPod clusters from here: once for each, in the background, and not for long."""
+"""Reachability of HyperPod clusters: checks whether you can submit from this machine, once per cluster, in the background, with a timeout."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.reach import NOT_CHECKED, Reach, ReachFacts, SubmitTarget, reach_of
 
 TIMEOUT_S = 8.0
-"""Seconds after which a look is given up."""
+"""Timeout of a check, in seconds."""
 
 _CONCURRENCY = 4
-"""Clusters that are looked at at the same time."""
+"""Clusters that are checked concurrently."""
 
 _TTL_S = 600.0
-"""Seconds after which a cluster that could not be reached is looked at again; one that could is not."""
+"""Seconds after which an unreachable cluster is checked again; a reachable one is not."""
 
 _SLURM_BIN = Path("/opt/slurm/bin")
-"""Where HyperPod's image has Slurm's commands."""
+"""Where HyperPod's image installs Slurm's commands."""
 
 
 class ReachChecker:
-    """Whether one can submit to the clusters of one region from this machine.
+    """Whether you can submit to the clusters of one region from this machine.
 
     Args:
         settings: The configuration.
-        aws: AWS in that region; the looks ask it for less patience.
-        mounts: The Lustre file systems that are mounted here; default: those of this machine at the time.
+        aws: AWS in that region; checks use a shorter timeout.
+        mounts: The mounted Lustre file systems; default: this machine's current mounts.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class ReachChecker:
         self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: TIMEOUT_S)
 
     def with_cached_reach(self, clusters: Iterable[HyperpodCluster]) -> list[HyperpodCluster]:
-        """The clusters with what is known of the way to each by now, without looking."""
+        """The clusters with their cached reachability; starts no checks."""
         mounts = lustre_mounts() if self._mounts is None else self._mounts
         return [replace(cluster, reach=self._reach(cluster, mounts)) for cluster in clusters]
 
     def start_checks(
         self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
     ) -> list[asyncio.Task[ReachFacts]]:
-        """Look at those that need a look, in the background; the looks that go on for these clusters.
+        """Start the checks that are due, in the background; returns the checks in flight for these clusters.
 
         Args:
             clusters: The clusters.
-            refresh: Look again, whatever was found before.
+            refresh: Check again, regardless of earlier results.
         """
         tasks = []
         for cluster in clusters:
@@ -79,17 +79,17 @@ class ReachChecker:
         return tasks
 
     async def close(self) -> None:
-        """Break off what goes on."""
+        """Cancel the checks in flight."""
         await self._cache.close()
         await self._slurm.close()
 
     @property
     def commands(self) -> str | None:
-        """The folder of Slurm's commands where they are not on the PATH; None: they are, or are not here."""
+        """The folder of Slurm's commands if it is not on the PATH; None if it is, or if Slurm is not installed."""
         return _find_commands()
 
     def name_for(self, cluster: HyperpodCluster) -> str:
-        """A name under which the configuration can have a cluster: its own, or that with a number where it is taken."""
+        """A free name in the configuration for the cluster: its own, with a number if that is taken."""
         used_names, number = self._settings.clusters, 1
         name = cluster.name
         while name in used_names:
@@ -98,7 +98,7 @@ class ReachChecker:
         return name
 
     def target_of(self, cluster: HyperpodCluster) -> SubmitTarget:
-        """Where runs go, as the cluster sees it."""
+        """Where runs are submitted, as the cluster sees it."""
         return self._target(cluster, lustre_mounts() if self._mounts is None else self._mounts)
 
     def _reach(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Reach:
@@ -125,7 +125,7 @@ class ReachChecker:
         return SubmitTarget(self._local_path, mount=str(pairs[0][0].point) if pairs else None)
 
     def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
-        """Whether a look could tell something that is not known."""
+        """Whether a check could find something new."""
         if self._cache.is_fresh(cluster.arn) and not refresh:
             return False
         mounts = lustre_mounts() if self._mounts is None else self._mounts
@@ -145,10 +145,11 @@ class ReachChecker:
 
     async def _check_slurm(self, cluster: HyperpodCluster) -> ReachFacts:
         commands = _find_commands()
-        # The nodes of the Slurm that answers here: asked for once for all clusters.
+        # The nodes of the Slurm cluster that answers on this machine: queried once for all
+        # clusters.
         names = await self._slurm.get(None, lambda: _list_slurm_nodes(commands))
         async for page in list_instances(await self._fast_client(), cluster.name):
-            # One page is enough to see whose Slurm this is. Controllers are no nodes of Slurm.
+            # One page is enough to identify the Slurm cluster. Controllers are not Slurm nodes.
             roles = {group.name: group.slurm_role for group in cluster.groups or ()}
             hosts = [
                 instance.host.partition(".")[0]
@@ -184,6 +185,6 @@ async def _list_slurm_nodes(commands: str | None) -> frozenset[str]:
 
 
 def _find_commands() -> str | None:
-    """The folder of Slurm's commands where they are not on the PATH."""
+    """The folder of Slurm's commands if it is not on the PATH."""
     is_elsewhere = shutil.which("sinfo") is None and os.access(_SLURM_BIN / "sinfo", os.X_OK)
     return str(_SLURM_BIN) if is_elsewhere else None

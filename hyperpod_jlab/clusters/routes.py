@@ -1,4 +1,4 @@
-"""Requests about clusters: which there are, their nodes and queues, and everybody's jobs."""
+"""Requests about clusters: list them, their nodes and queues, and the jobs of all users."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.cache import CachedRows
 
 _AWS_WAIT_S = 1.0
-"""Seconds to wait for a cluster's tags; until they come the answer is shown without."""
+"""Seconds to wait for a cluster's tags; then the response is sent without them."""
 
 _SCHEDULER_WAIT_S = 6.0
-"""Seconds to wait for a cluster's scheduler beside what AWS knows of it."""
+"""Seconds to wait for a cluster's scheduler in addition to AWS."""
 
 Region = Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AwsAged:
-    """When AWS said this.
+    """Age of data from AWS.
 
     Attributes:
-        as_of: When AWS was asked; null: it was not.
-        problem: Why there is nothing newer or not all.
-        loading: Whether more is on its way.
-        notes: What there is to say of it.
+        as_of: When AWS was queried; null: it was not.
+        problem: Why the data is old or incomplete.
+        loading: Whether more data is on its way.
+        notes: Notes for the user.
     """
 
     as_of: Time | None
@@ -58,26 +58,26 @@ class AwsAged:
 
 
 class AwsTableQuery(TableQuery):
-    """Which rows of a table, some of which AWS knows."""
+    """Which rows of a table with data from AWS."""
 
     refresh: bool = False
-    """Ask AWS now."""
+    """Query AWS now."""
 
 
 class AwsQuery(RequestModel):
-    """How to look at what AWS knows."""
+    """Options for data from AWS."""
 
     refresh: bool = False
-    """Ask AWS now."""
+    """Query AWS now."""
 
 
 class ClustersQuery(AwsTableQuery):
     """Which rows of the table of clusters."""
 
     region: Region = None
-    """With the HyperPod clusters of this region; default: the one in which AWS is asked by default. A cluster of another region is asked for by its ARN."""
+    """Include the HyperPod clusters of this region; default: the default region for AWS. Use the ARN for a cluster of another region."""
     configured: bool = False
-    """Only the configured clusters, without what AWS knows of them: AWS is not asked."""
+    """Only the configured clusters, without data from AWS; AWS is not queried."""
 
 
 class JobsQuery(TableQuery):
@@ -89,7 +89,7 @@ class JobsQuery(TableQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterPage(AwsAged, Page):
-    """A page of clusters. `as_of`, `problem` and `loading` are of the HyperPod clusters that are not configured, and of what AWS knows of the others."""
+    """A page of clusters. `as_of`, `problem` and `loading` describe the data from AWS: clusters that are not configured, and details of the others."""
 
     clusters: list[Cluster]
 
@@ -104,7 +104,7 @@ class ClusterTag:
 
 @dataclass(frozen=True)
 class ClusterLinks:
-    """Places in the web console of the cluster's AWS partition; null where they are not known."""
+    """Links into the web console of the cluster's AWS partition; null if unknown."""
 
     cluster: str | None
     logs: str | None
@@ -113,13 +113,13 @@ class ClusterLinks:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterDetail(AwsAged):
-    """A cluster. The rest is null where it is no HyperPod cluster.
+    """A cluster. The other fields are null if it is not a HyperPod cluster.
 
     Attributes:
         cluster: The cluster.
-        tags: Its tags; null where they could not be had.
-        log_group: The log group of its life cycle scripts and health checks.
-        links: Places in AWS' web console.
+        tags: Its tags; null if they could not be read.
+        log_group: The log group of its lifecycle scripts and health checks.
+        links: Links into the AWS console.
     """
 
     cluster: Cluster
@@ -133,8 +133,8 @@ class Nodes(AgedPage):
     """A page of nodes.
 
     Attributes:
-        loading: Whether more is on its way.
-        changing: Whether instances, on whatever page, come or go: then they are looked at every 10 seconds.
+        loading: Whether more data is on its way.
+        changing: Whether instances, on any page, are being added or removed; then they are polled every 10 seconds.
     """
 
     nodes: list[Node]
@@ -158,13 +158,13 @@ class Jobs(AgedPage):
 
 @dataclass(frozen=True)
 class Choices:
-    """Names that this user may give in a spec, by its field; a field that is not here has no known list."""
+    """Allowed values of spec fields for this user, by field; a field that is missing has no known list."""
 
     choices: dict[str, list[str]]
 
 
 async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
-    """The configured clusters, and the HyperPod clusters of the AWS account in a region. A cluster that does not answer says why in its reason; without an AWS account `problem` says so."""
+    """List the configured clusters and a region's HyperPod clusters. A cluster that does not answer gives the reason; `problem` says whether AWS failed."""
     hyperpod = await call.hyperpod()
     key = ("clusters", query.region, query.configured)
     if query.refresh:
@@ -190,7 +190,7 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
 
 
 async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDetail:
-    """A cluster, by its name in the configuration, or its name or ARN in AWS."""
+    """Get a cluster by its name in the configuration, or its name or ARN in AWS."""
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve(cluster)
     line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER_WAIT_S)
@@ -224,7 +224,7 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
 
 
 async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
-    """The nodes of a cluster: its scheduler's, joined with AWS' instances on HyperPod."""
+    """List the nodes of a cluster: the scheduler's nodes, joined with AWS' instances on HyperPod."""
     hyperpod = await call.hyperpod()
     listing = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
     page = await asyncio.to_thread(build_page, Node, listing.nodes, query, name="name", sort="name")
@@ -241,7 +241,7 @@ async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
 
 
 async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
-    """The queues of a cluster that the user may use."""
+    """List the queues of a cluster that the user may use."""
     hyperpod = await require_cluster(call, cluster)
     snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
     page = await asyncio.to_thread(
@@ -258,7 +258,7 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
 
 
 async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
-    """What runs and waits on a cluster, and what ended a short while ago, of all users; newest first, unless asked otherwise."""
+    """List running, waiting and recently ended jobs of all users of a cluster; newest first by default."""
     hyperpod = await require_cluster(call, cluster)
     snapshot = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
     rows = snapshot.value
@@ -278,7 +278,7 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
 
 
 async def show_overview(call: Call, cluster: str) -> ClusterOverview:
-    """A cluster at a glance: GPUs by node and job, queues, running jobs, and the first jobs that wait."""
+    """Get an overview of a cluster: GPUs by node and job, queues, running jobs, and the first waiting jobs."""
     hyperpod = await require_cluster(call, cluster)
     snapshots = hyperpod.snapshots
     nodes, queues, jobs = await asyncio.gather(
@@ -303,7 +303,7 @@ async def show_overview(call: Call, cluster: str) -> ClusterOverview:
 
 
 async def list_choices(call: Call, cluster: str) -> Choices:
-    """What this user may name as queue, account and QoS of a cluster."""
+    """List the queues, accounts and QoS of a cluster that this user may name."""
     hyperpod = await require_cluster(call, cluster)
     choices = hyperpod.engines.get(cluster).choices
     if choices is None:
@@ -312,10 +312,10 @@ async def list_choices(call: Call, cluster: str) -> Choices:
 
 
 async def require_cluster(call: Call, cluster: str) -> Hyperpod:
-    """The services, once it is sure that the cluster is configured.
+    """The services, after checking that the cluster is configured.
 
     Raises:
-        NotFoundError: It is not.
+        NotFoundError: The cluster is not configured.
     """
     hyperpod = await call.hyperpod()
     if cluster not in hyperpod.settings.clusters:
@@ -325,7 +325,7 @@ async def require_cluster(call: Call, cluster: str) -> Hyperpod:
 
 @dataclass(frozen=True)
 class _Tags:
-    """The tags of a cluster, or why there are none (yet)."""
+    """The tags of a cluster, or why they are missing."""
 
     tags: list[ClusterTag] | None = None
     loading: bool = False
@@ -349,7 +349,7 @@ _WITHOUT_AWS = AwsAged(as_of=None, problem=None, loading=False, notes=())
 def aws_freshness(
     cached: CachedRows[Any], notes: Sequence[str], *, loading: bool = False
 ) -> AwsAged:
-    """When AWS said something; `loading`: what stands beside it is on its way."""
+    """Age of data from AWS; `loading`: other parts of the response are on their way."""
     return AwsAged(
         as_of=cached.as_of,
         problem=cached.problem,

@@ -1,4 +1,4 @@
-"""The clusters, as their schedulers and AWS know them: all of them, one of them, and its nodes. One path for the command line and the server."""
+"""The clusters according to their schedulers and AWS: all of them, one of them, and its nodes. Shared by the command line and the server."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from hyperpod_jlab.engines.registry import Engines
 T = TypeVar("T")
 
 TIMEOUT_S = 6.0
-"""Seconds to wait for each cluster of a list."""
+"""Timeout per cluster of a list, in seconds."""
 
 _TTL_S = 60.0
-"""Seconds for which an answer that came too late is kept for who asks next."""
+"""TTL, in seconds, of an answer that came after the timeout."""
 
 _AWS_WAIT_S = 1.0
-"""Seconds that the answer of one side waits for the other: until that comes, the answer is shown without."""
+"""Seconds to wait for the second source after the first has answered; then the response is sent without it."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class ClusterList:
     """The clusters.
 
     Attributes:
-        clusters: The configured ones in the order of the configuration, then those that only AWS has.
-        as_of: When AWS was asked (Unix seconds); None: it was not.
-        problem: Why AWS' clusters are not there, or not new.
-        loading: Whether more is on its way from AWS.
-        notes: What there is to say of the list, a sentence each.
+        clusters: The configured ones in the order of the configuration, then those that only AWS knows.
+        as_of: When AWS was queried (Unix seconds); None: it was not.
+        problem: Why AWS' clusters are missing or old.
+        loading: Whether more data from AWS is on its way.
+        notes: Notes on the list, one sentence each.
     """
 
     clusters: list[Cluster]
@@ -59,12 +59,12 @@ class NodeList(Generic[T]):
     """The nodes of a cluster.
 
     Attributes:
-        nodes: A row for each.
-        as_of: When the scheduler said this, where it does not answer now; else when AWS listed the instances (Unix seconds); None: it is from now.
-        problem: Why there is nothing newer.
-        loading: Whether more is on its way.
-        changing: Whether instances come or go: then it is worth asking again soon.
-        notes: What there is to say of it, a sentence each.
+        nodes: One row per node.
+        as_of: Time of the scheduler's last answer if it does not answer now, else of AWS' list of instances (Unix seconds); None: current.
+        problem: Why there is no newer data.
+        loading: Whether more data is on its way.
+        changing: Whether instances are being added or removed; then poll again soon.
+        notes: Notes for the user, one sentence each.
     """
 
     nodes: list[T]
@@ -77,13 +77,13 @@ class NodeList(Generic[T]):
 
 @dataclass(frozen=True)
 class ResolvedCluster:
-    """What a user means by the name of a cluster.
+    """The cluster that a name refers to.
 
     Attributes:
-        configured: Its name in the configuration; None where it is not there.
-        hyperpod: The name or ARN by which AWS knows it; None where it is no HyperPod cluster.
-        region: The region in which AWS is asked; None: see `aws.session.Aws`.
-        problem: Why AWS does not say which HyperPod cluster it is.
+        configured: Its name in the configuration; None if it is not configured.
+        hyperpod: Its name or ARN at AWS; None if it is not a HyperPod cluster.
+        region: The AWS region to query; None: see `aws.session.Aws`.
+        problem: Why AWS could not identify the HyperPod cluster.
     """
 
     configured: str | None
@@ -93,7 +93,7 @@ class ResolvedCluster:
 
     @property
     def aws_name(self) -> str:
-        """The name or ARN by which AWS knows it, where it is a HyperPod cluster."""
+        """The name or ARN at AWS, if it is a HyperPod cluster."""
         assert self.hyperpod is not None, "it is a HyperPod cluster"
         return self.hyperpod
 
@@ -129,14 +129,14 @@ class Clusters:
         wait: float | None = None,
         aws: bool = True,
     ) -> ClusterList:
-        """All clusters: the configured ones, and the HyperPod clusters of the AWS account.
+        """List all clusters: the configured ones, and the HyperPod clusters of the AWS account.
 
         Args:
             region: The region whose HyperPod clusters are listed; None: see `aws.session.Aws`.
-            refresh: Ask AWS now, even where nothing on this machine points to an account.
-            seconds: How long to wait for each configured cluster; default: `TIMEOUT_S`.
-            wait: Seconds to wait for all that AWS says; default: a moment.
-            aws: Whether AWS is asked; if not, only the configured clusters are listed.
+            refresh: Query AWS now, even if nothing on this machine points to an account.
+            seconds: Timeout per configured cluster; default: `TIMEOUT_S`.
+            wait: Seconds to wait for all data from AWS; default: a moment.
+            aws: Whether to query AWS; if not, only the configured clusters are listed.
         """
         if not aws:
             return ClusterList(await self.configured(seconds))
@@ -157,11 +157,11 @@ class Clusters:
     async def configured(self, seconds: float | None = None) -> list[Cluster]:
         """The configured clusters, in the order of the configuration.
 
-        A cluster that does not answer says why in its reason, and has the numbers of its last answer. An answer that takes longer than
-        `seconds` is kept for who asks next.
+        A cluster that does not answer gives the reason and the numbers of its last answer. An answer that arrives after `seconds` is cached for the next
+        call.
 
         Args:
-            seconds: How long to wait for each of them; default: `TIMEOUT_S`.
+            seconds: Timeout per cluster; default: `TIMEOUT_S`.
         """
         wait = TIMEOUT_S if seconds is None else seconds
         return list(
@@ -171,7 +171,7 @@ class Clusters:
         )
 
     async def one(self, name: str) -> Cluster:
-        """A configured cluster, however long it takes."""
+        """A configured cluster, without a timeout."""
         default = name == self._settings.default_cluster
         try:
             engine = self._engines.get(name)
@@ -193,17 +193,17 @@ class Clusters:
         refresh: bool = False,
         wait: float | None = None,
     ) -> CachedRows[HyperpodCluster] | None:
-        """What AWS knows of a cluster; None where it is no HyperPod cluster.
+        """A cluster's data from AWS; None if it is not a HyperPod cluster.
 
         Args:
             name: Its name in the configuration, or its name or ARN in AWS.
             region: Its region; default: see `aws.session.Aws`.
-            refresh: Ask AWS now.
-            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
+            refresh: Query AWS now.
+            wait: Seconds to wait for the reachability check; default: none.
 
         Raises:
-            NotFoundError: There is no such cluster.
-            HyperpodError: Nothing is known (see `aws.errors`).
+            NotFoundError: The cluster does not exist.
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         resolved = await self.resolve(name, region)
         if resolved.problem is not None:
@@ -226,11 +226,11 @@ class Clusters:
         Args:
             name: Its name in the configuration, or its name or ARN in AWS.
             region: Its region; default: see `aws.session.Aws`.
-            wait: Seconds to wait until it shows whether you can submit to it from here; default: none.
-            seconds: Seconds to wait for its scheduler; default: as long as that takes.
+            wait: Seconds to wait for the reachability check; default: none.
+            seconds: Timeout of its scheduler; default: none.
 
         Raises:
-            NotFoundError: There is no such cluster.
+            NotFoundError: The cluster does not exist.
             HyperpodError: It is not configured, and AWS does not answer (see `aws.errors`).
         """
 
@@ -256,14 +256,14 @@ class Clusters:
         return line if cached is None else replace(line, hyperpod=cached.rows[0])
 
     async def resolve(self, name: str | None, region: str | None = None) -> ResolvedCluster:
-        """Which cluster a user means.
+        """Resolve the name of a cluster.
 
         Args:
             name: Its name in the configuration, or its name or ARN in AWS; None: the configuration's default cluster.
-            region: Its region, where it is not configured; default: see `aws.session.Aws`.
+            region: Its region, if it is not configured; default: see `aws.session.Aws`.
 
         Raises:
-            NotFoundError: It is not configured, and nothing on this machine points to an AWS account. AWS itself is not asked whether it has the cluster.
+            NotFoundError: It is not configured, and nothing on this machine points to an AWS account. Does not check whether AWS has the cluster.
         """
         name = self._settings.default_cluster if name is None else name
         config = self._settings.clusters.get(name)
@@ -284,7 +284,7 @@ class Clusters:
         return ResolvedCluster(None, name, target_region)
 
     def configured_name(self, name: str | None) -> str | None:
-        """The name in the configuration of a cluster that may be named as in AWS; None: the default cluster.
+        """The name in the configuration of a cluster that may be given by its AWS name; None: the default cluster.
 
         Raises:
             NotFoundError: It is not configured.
@@ -297,7 +297,7 @@ class Clusters:
         return config_name
 
     def _name_of(self, hyperpod: str) -> str | None:
-        """The name in the configuration of the cluster that has this name or ARN in AWS."""
+        """The name in the configuration of the cluster with this name or ARN at AWS."""
         clusters = self._settings.clusters.items()
         return next(
             (name for name, config in clusters if config.hyperpod_cluster == hyperpod), None
@@ -306,12 +306,12 @@ class Clusters:
     async def resolve_hyperpod(
         self, name: str | None, region: str | None = None
     ) -> ResolvedCluster:
-        """Which HyperPod cluster a user means; its `hyperpod` is set.
+        """Resolve the name of a HyperPod cluster; `hyperpod` is set.
 
         Raises:
-            InvalidInputError: The cluster is configured, and is no HyperPod cluster as far as the configuration says (``no_hyperpod_cluster``).
+            InvalidInputError: The cluster is configured, but not as a HyperPod cluster (``no_hyperpod_cluster``).
             NotFoundError: See `resolve`.
-            HyperpodError: AWS does not say which HyperPod cluster it is.
+            HyperpodError: AWS cannot identify the HyperPod cluster.
         """
         resolved = await self.resolve(name, region)
         if resolved.problem is not None:
@@ -340,7 +340,7 @@ class Clusters:
         refresh: bool = False,
         wait: float | None = None,
     ) -> NodeList[Node]:
-        """The nodes of a cluster: a row for each, with what its scheduler and, on HyperPod, AWS know (see `joined_nodes`)."""
+        """The nodes of a cluster: one row each, with data from its scheduler and, on HyperPod, AWS (see `joined_nodes`)."""
         joined = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
         rows = await asyncio.to_thread(lambda: [node_row(node) for node in joined.nodes])
         return NodeList(
@@ -359,13 +359,13 @@ class Clusters:
 
         Args:
             name: Its name in the configuration, or its name or ARN in AWS; None: the configuration's default cluster.
-            region: Its region, where it is not configured; default: see `aws.session.Aws`.
-            refresh: Ask AWS now.
-            wait: Seconds to wait for the other side when one has answered; default: a moment.
+            region: Its region, if it is not configured; default: see `aws.session.Aws`.
+            refresh: Query AWS now.
+            wait: Seconds to wait for the second source after the first has answered; default: a moment.
 
         Raises:
-            NotFoundError: There is no such cluster.
-            HyperpodError: Neither side answers.
+            NotFoundError: The cluster does not exist.
+            HyperpodError: Neither source answers.
         """
         resolved = await self.resolve(name, region)
         configured, cluster = resolved.configured, None
@@ -394,17 +394,17 @@ class Clusters:
                 listing.cancel()
 
     async def scheduler_nodes(self, name: str) -> Snapshot[Sequence[Node]]:
-        """The nodes of a configured cluster as its scheduler knows them, kept for a moment.
+        """The nodes of a configured cluster from its scheduler, with a short cache.
 
         Raises:
-            UnreachableError: The scheduler does not answer, and has not answered before.
+            UnreachableError: The scheduler does not answer, and nothing is cached.
         """
         return await self.snapshots.last(
             ("nodes", name), lambda: require_tables(self._engines.get(name)).nodes()
         )
 
     async def close(self) -> None:
-        """Stop all questions."""
+        """Cancel all requests."""
         await self._cache.close()
 
     async def _joined(
@@ -415,7 +415,7 @@ class Clusters:
         aws_wait: float,
         notes: list[str],
     ) -> NodeList[JoinedNode]:
-        """The scheduler's nodes with the instances; only one side where the other does not answer."""
+        """The scheduler's nodes joined with the instances; one source alone if the other does not answer."""
         if listing is None or resolved.hyperpod is None:
             try:
                 snapshot = await self.scheduler_nodes(configured)
@@ -469,13 +469,15 @@ class Clusters:
         instances: CachedRows[Instance],
         nodes: Sequence[Node],
     ) -> list[JoinedNode]:
-        """The rows of the table. May take a while."""
-        if not nodes and notes_of(nodes):  # hidden from this user, so the scheduler may have them
+        """The rows of the table. May be slow."""
+        if not nodes and notes_of(
+            nodes
+        ):  # hidden from this user; the scheduler may still have them
             return [JoinedNode(instance, None) for instance in instances.rows]
         roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
         scheduler = self._engines.get(configured).scheduler
         joined = join_nodes(scheduler, instances.rows, nodes, roles)
-        # Before all instances are listed it is not known which of the nodes have none.
+        # Until all instances are listed, it is unknown which nodes have none: drop the remark.
         is_complete = not instances.loading and instances.problem is None
         return [
             row if is_complete or row.instance is not None else JoinedNode(None, row.node)
@@ -485,10 +487,10 @@ class Clusters:
     async def describe_hyperpod(
         self, cluster: str, region: str | None
     ) -> tuple[HyperpodCluster, list[str]]:
-        """A HyperPod cluster as far as it is known, and a note where AWS does not describe it.
+        """A HyperPod cluster with all known details, and a note if AWS could not describe it.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: It does not exist.
         """
         aws = self._aws_in(region)
         try:
@@ -502,7 +504,7 @@ class Clusters:
     async def _hyperpod_of(
         self, name: str, region: str | None
     ) -> tuple[str | None, HyperpodError | None]:
-        """The ARN of the HyperPod cluster that a configured one is by its EKS cluster; where AWS does not say it, why."""
+        """The ARN of the HyperPod cluster behind a configured EKS cluster; or why AWS could not find it."""
         aws = self._aws_in(region)
         try:
             cached, _ = await aws.clusters(wait=TIMEOUT_S, reach=False)
@@ -514,7 +516,7 @@ class Clusters:
     async def _list_aws(
         self, region: str | None, wait: float | None, *, refresh: bool
     ) -> tuple[CachedRows[HyperpodCluster] | None, HyperpodError | None, tuple[str, ...]]:
-        """AWS' clusters, or why there are none (yet); and notes on them."""
+        """AWS' clusters, or why they are missing; with notes."""
         listing = self._aws_in(region).clusters(refresh=refresh, wait=wait)
         try:
             async with asyncio.timeout(_AWS_WAIT_S if wait is None else None):
@@ -532,7 +534,7 @@ class Clusters:
         return line if match is None else replace(line, hyperpod=match)
 
     def _unconfigured_row(self, cluster: HyperpodCluster, region: str | None) -> Cluster:
-        """The line of a cluster that only AWS has."""
+        """The row of a cluster that only AWS knows."""
         is_name_used = cluster.name in self._settings.clusters
         name = self._aws_in(region).reach_checker.name_for(cluster)
         return Cluster(
@@ -548,7 +550,7 @@ class Clusters:
         )
 
     async def _read_within(self, name: str, seconds: float) -> Cluster:
-        if self._cache.is_fresh(name):  # it came too late for who asked
+        if self._cache.is_fresh(name):  # it arrived after the caller's timeout
             line = await self._cache.get(name, lambda: self.one(name))
         else:
             question = self._cache.start(name, lambda: self.one(name))
@@ -558,11 +560,11 @@ class Clusters:
                 elapsed = self._cache.load_seconds(name)
                 return self._unreachable_row(name, f"it has not answered for {elapsed:.0f} s")
             line = question.result()
-        self._cache.forget(name)  # it is told once
+        self._cache.forget(name)  # reported once
         return line
 
     def _unreachable_row(self, name: str, reason: str) -> Cluster:
-        """A cluster that does not answer, with what it told last."""
+        """A cluster that does not answer, with the data of its last answer."""
         kind = self._settings.clusters[name].orchestrator
         placeholder = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
         read_at, last = self._last_rows.get(name, (None, placeholder))
@@ -570,7 +572,7 @@ class Clusters:
 
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
-    """What can be done to a cluster's runs and jobs."""
+    """The actions that the cluster supports on runs and jobs."""
     capability_by_action = {"adopt": engine.adoption, "ports": engine.ports}
     offered = engine.actions.supported if engine.actions is not None else ()
     return (
@@ -580,7 +582,7 @@ def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
 
 
 def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:
-    """What a side answered, or its error; None: nothing yet."""
+    """A source's answer, or its error; None while it is pending."""
     if not task.done():
         return None
     error = task.exception()
@@ -594,7 +596,6 @@ def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:
 def _aws_rows(
     instances: CachedRows[Instance], notes: Sequence[str], *, loading: bool = False
 ) -> NodeList[JoinedNode]:
-    """The instances alone."""
     rows = [JoinedNode(instance, None) for instance in instances.rows]
     return NodeList(
         rows,
@@ -607,14 +608,14 @@ def _aws_rows(
 
 
 def _unlisted_notes(problem: HyperpodError | None, scope: str = "the") -> list[str]:
-    """A note where AWS does not list the instances."""
+    """A note if AWS could not list the instances."""
     return (
         [] if problem is None else [f"AWS does not list {scope} instances: {_error_text(problem)}"]
     )
 
 
 def _both_failed(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:
-    """The error where neither side answers: the scheduler's, which says that AWS does not either."""
+    """The error when neither source answers: the scheduler's, with a mention of AWS."""
     if aws is None:
         return scheduler
     return type(scheduler)(

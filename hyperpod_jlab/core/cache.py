@@ -44,7 +44,7 @@ class CachedValue(Generic[Value]):
 
 
 class _Entry(Generic[Value]):
-    """The cache entry of one key. The result of a load from an earlier `generation` is dropped."""
+    """The cache entry of one key. The result of a load from an earlier `generation` is discarded."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -109,7 +109,7 @@ class Cache(Generic[Key, Value]):
             if not refresh:
                 self._raise_cached_error(entry)
             self.start(key, load)
-        assert entry.task is not None  # it has just been started
+        assert entry.task is not None  # it was just started
         return await asyncio.shield(entry.task)
 
     async def latest(

@@ -1,4 +1,4 @@
-"""Checks of ``hpj doctor``: what is checked, the result, and who can fix it."""
+"""Checks of ``hpj doctor``: what is checked, the result, and who can fix a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.wire import Wire, wire_property
 
 Level = Literal["ok", "warn", "fail", "unknown"]
-"""How it is: well; well enough, with something to know; not well; could not be checked."""
+"""The result: passed; passed with a warning; failed; could not be checked."""
 
 Responsible = Literal["you", "admin"]
 """Who can fix it: the user, or the administrator of the account and the clusters."""
@@ -29,7 +29,7 @@ Group = Literal[
     "queue",
     "job",
 ]
-"""The places on the way, in its order."""
+"""The layers from this machine to the cluster, in order."""
 
 GROUPS: dict[Group, str] = {
     "installation": "This installation",
@@ -50,13 +50,13 @@ GROUPS: dict[Group, str] = {
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a look found.
+    """The result of a check.
 
     Attributes:
-        level: How it is.
-        evidence: What was seen, or why it could not be looked at: a sentence.
-        fix: What to do about it: a sentence or a command; None where nothing is to be done.
-        who: Who can do that; None where nothing is to be done.
+        level: The result.
+        evidence: What was found, or why it could not be checked: a sentence.
+        fix: How to fix it: a sentence or a command; None if nothing needs fixing.
+        who: Who can fix it; None if nothing needs fixing.
     """
 
     level: Level
@@ -70,14 +70,14 @@ class Check(Wire):
     """One check.
 
     Attributes:
-        key: A stable word for it, such as ``security-groups``.
-        about: What of it was looked at where there are several: a cluster's name, say. Key and this are the check's identity.
-        title: Its name for people.
-        group: Where on the way it stands.
-        level: How it is.
-        evidence: What was seen, or why it could not be looked at.
-        fix: What to do about it; None where nothing is to be done.
-        who: Who can do that; None where nothing is to be done.
+        key: A stable identifier, such as ``security-groups``.
+        about: The object that was checked if there are several, such as a cluster's name. `key` and `about` identify the check.
+        title: Its display name.
+        group: Its layer.
+        level: The result.
+        evidence: What was found, or why it could not be checked.
+        fix: How to fix it; None if nothing needs fixing.
+        who: Who can fix it; None if nothing needs fixing.
     """
 
     key: str
@@ -92,29 +92,29 @@ class Check(Wire):
     @property
     @wire_property
     def name(self) -> str:
-        """Its title, with what it is about."""
+        """Its title, with the object that was checked."""
         return f"{self.title} {self.about}" if self.about else self.title
 
 
 _UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
-"""Codes of errors after which nothing is known of what AWS was asked for."""
+"""Error codes that leave the result of a request to AWS unknown."""
 
 TIMEOUT_S = 30.0
-"""Seconds that a step has, unless it says otherwise."""
+"""Default timeout of a step, in seconds."""
 
 
 @dataclass(frozen=True)
 class CheckStep:
-    """A step of the chain.
+    """A step of the diagnostic chain.
 
     Attributes:
-        key: A stable word for it.
-        title: Its name for people.
-        group: Where on the way it stands.
-        look: Looks; None: there is nothing to look at here, and nothing to say.
-        needs: The steps (`ident`) without which it cannot be looked at: it is not, once one of them has failed or is unknown.
-        about: What of it is looked at where there are several.
-        seconds: How long that may take.
+        key: A stable identifier.
+        title: Its display name.
+        group: Its layer.
+        look: Runs the check; None: not applicable, no result.
+        needs: The steps (`ident`) it depends on: it is skipped if one of them failed or is unknown.
+        about: The object to check if there are several.
+        seconds: Its timeout.
     """
 
     key: str
@@ -127,12 +127,12 @@ class CheckStep:
 
     @property
     def ident(self) -> str:
-        """What other steps call it by: the key, and behind a colon what it is about."""
+        """The name in other steps' `needs`: the key, and after a colon the object."""
         return f"{self.key}:{self.about}" if self.about else self.key
 
     @property
     def name(self) -> str:
-        """Its title, with what it is about."""
+        """Its title, with the object that is checked."""
         return f"{self.title} {self.about}" if self.about else self.title
 
     def to_check(self, result: CheckResult) -> Check:
@@ -172,12 +172,12 @@ def unknown(evidence: str, fix: str | None = None, who: Responsible = "you") -> 
 def from_error(
     error: HyperpodError, level: Level = "fail", who: Responsible = "you"
 ) -> CheckResult:
-    """What a look found that ended with an error. A right that AWS or a cluster does not grant leaves it unknown, and is an admin's to grant.
+    """The result of a check that raised an error. A missing permission in AWS or a cluster leaves it unknown, and an admin can grant it.
 
     Args:
         error: The error.
-        level: How it is with any other error.
-        who: Who can mend any other one.
+        level: The level for any other error.
+        who: Who can fix any other error.
     """
     if error.code == "missing_right":
         return unknown(error.message, error.hint, "admin")

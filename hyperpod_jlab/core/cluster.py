@@ -1,4 +1,4 @@
-"""Clusters as the faces show them: nodes, queues, other people's jobs, and why a run waits."""
+"""Clusters as the user interfaces show them: nodes, queues, all users' jobs, and why a run waits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hyperpod_jlab.core.wire import Time
 Row = TypeVar("Row")
 
 ChangeField = Literal["time_limit", "queue"]
-"""What of a run or job can be changed."""
+"""What can be changed about a run or job."""
 
 
 class Rows(list[Row]):
-    """A table's rows, and what is to be said of the table as a whole: what is hidden from this user, and why.
+    """A table's rows, and notes on the table as a whole: what is hidden from this user, and why.
 
     Args:
         rows: The rows.
-        notes: A sentence each.
+        notes: One sentence each.
     """
 
     def __init__(self, rows: Iterable[Row], notes: Iterable[str] = ()) -> None:
@@ -29,31 +29,32 @@ class Rows(list[Row]):
 
 
 def notes_of(rows: object) -> tuple[str, ...]:
-    """What is to be said of a table as a whole."""
+    """The notes of a table."""
     return rows.notes if isinstance(rows, Rows) else ()
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster: what its scheduler and AWS know of it.
+    """A cluster, with data from its scheduler and AWS.
 
     Attributes:
-        name: Its name in the configuration. A cluster that is not configured has AWS' name; its ARN where the configuration uses that name for another.
-        orchestrator: ``slurm``, ``kubernetes``, ``local`` or another engine; ``unknown`` where AWS does not say it.
-        default: Whether runs go there when no cluster is named.
-        state: ``up``, or why it takes no runs; of a cluster that is not configured the state in AWS.
+        name: Its name in the configuration. A cluster that is not configured has its AWS name, or its ARN if the
+            configuration uses that name for another cluster.
+        orchestrator: ``slurm``, ``kubernetes``, ``local`` or another engine; ``unknown`` if AWS does not report it.
+        default: Whether it is the default cluster for runs.
+        state: ``up``, or why it accepts no runs; for a cluster that is not configured the state in AWS.
         reason: Why it is not ``up``.
-        nodes: How many nodes it has.
-        running: How many jobs run.
-        waiting: How many jobs wait.
-        actions: What can be done there to runs and jobs (``cancel``, ``hold`` ...).
-        changes: What of a run or job can be changed.
-        notes: What of it is hidden from this user, a sentence each.
-        as_of: When the numbers were seen (Unix seconds), where the scheduler does not answer now.
-        detail: What else its engine says.
+        nodes: Number of nodes.
+        running: Number of running jobs.
+        waiting: Number of waiting jobs.
+        actions: Supported actions on runs and jobs (``cancel``, ``hold`` ...).
+        changes: What can be changed about a run or job.
+        notes: What is hidden from this user, one sentence each.
+        as_of: Time of the numbers (Unix seconds), if the scheduler does not answer now.
+        detail: Further data from its engine.
         configured: Whether it is in the configuration, so that you can submit to it.
-        configure: The command that adds it to the configuration; None where it is there.
-        hyperpod: What AWS knows of it; None where it is no HyperPod cluster, or AWS has not said it (yet).
+        configure: The command that adds it to the configuration; None if it is configured.
+        hyperpod: Its data from AWS; None if it is not a HyperPod cluster, or AWS has not answered yet.
     """
 
     name: str
@@ -76,18 +77,18 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Resource:
-    """Devices of one name and type: GPUs of a model, parts of GPUs, other things that a cluster counts.
+    """Devices of one name and type: GPUs of a model, slices of GPUs, or other resources that a cluster counts.
 
     Attributes:
-        name: What it is called, such as ``gpu`` or ``shard``.
+        name: Its name, such as ``gpu`` or ``shard``.
         type: Its type, such as ``h100`` or the MIG profile ``1g.10gb``.
-        total: How many there are.
-        used: How many jobs have.
-        free: How many a new job can get: none on a node that takes no jobs.
-        used_at: Numbers of the devices that jobs have, where the cluster says them.
-        shared_at: Numbers of the devices that jobs have parts of.
-        first: Number of the first device, where they are numbered.
-        accelerator: Whether it computes.
+        total: Number of devices.
+        used: Devices in use by jobs.
+        free: Devices that a new job can get: 0 on a node that accepts no jobs.
+        used_at: Indices of the devices in use, if the cluster reports them.
+        shared_at: Indices of the devices that jobs use in part.
+        first: Index of the first device, if they are indexed.
+        accelerator: Whether it is an accelerator.
     """
 
     name: str
@@ -102,7 +103,7 @@ class Resource:
 
     @property
     def label(self) -> str:
-        """Its type, else its name: what people call it."""
+        """Its display name: the type, else the name."""
         return self.type if self.type is not None and self.accelerator else self.full_name
 
     @property
@@ -111,7 +112,7 @@ class Resource:
         return self.name if self.type is None else f"{self.name}:{self.type}"
 
     def __str__(self) -> str:
-        """As tables sort and filter by it."""
+        """Tables sort and filter by this."""
         return f"{self.full_name} {self.free}/{self.total}"
 
 
@@ -132,30 +133,30 @@ NODE_STATES = (
     "misconfigured",
     "unknown",
 )
-"""The words for a node's state. A powered-off one starts when a job needs it; a draining one ends its jobs and takes no others."""
+"""Node states. A powered-off node starts when a job needs it; a draining node finishes its jobs and accepts no others."""
 
 UNUSABLE = frozenset(NODE_STATES) - {"up", "reserved", "powered-off", "starting"}
-"""States of nodes that give no new job anything."""
+"""Node states in which no new job can start."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node, as its scheduler and, on HyperPod, AWS know it. Memory is in bytes, times are Unix seconds, the load is that of the last minute.
+    """A node, with data from its scheduler and, on HyperPod, AWS. Memory is in bytes, times are Unix seconds, the load is the 1-minute average.
 
-    `state` is one of `NODE_STATES`; of an instance that is no node of the scheduler (yet) the state of the instance. What is free is None where it cannot
-    be known; its `resources` are not told then.
+    `state` is one of `NODE_STATES`; for an instance that is not a node of the scheduler, the instance's state. Unknown free amounts are None; `resources`
+    is then empty.
 
     Attributes:
-        name: The scheduler's name; of an instance that is no node of the scheduler the instance id.
+        name: The scheduler's name; for an instance that is not a node of the scheduler, the instance id.
         reason: Why it is in its state.
-        instance: Its instance id; None where AWS lists no instance of it.
-        instance_state: The state of the instance in our words.
-        instance_status: The same in AWS' word.
-        instance_reason: AWS' sentence on that, and why AWS or the scheduler does not have the node.
-        launched_at: When the instance was started.
+        instance: Its instance id; None if AWS lists no instance for it.
+        instance_state: The state of the instance, normalized.
+        instance_status: The same as AWS reports it.
+        instance_reason: AWS' message on the state, and why AWS or the scheduler does not list the node.
+        launched_at: When the instance was launched.
         host: Its name in the private network.
         image_version: Version of its software.
-        image_status: Whether updates of it are due.
+        image_status: Whether software updates are pending.
     """
 
     name: str
@@ -190,16 +191,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Quota:
-    """What a queue may give of one resource on nodes of one kind. Memory is in bytes.
+    """A queue's quota of one resource on nodes of one flavor. Memory is in bytes.
 
     Attributes:
-        flavor: The kind of nodes.
-        resource: What is counted, by the cluster's own name for it.
-        nominal: What is the queue's own.
-        used: What jobs have of it now, with what is borrowed.
-        borrowed: What of that other queues lend it.
-        free: What a new job can get now, with what others would lend.
-        most: What one job can ever get.
+        flavor: The node flavor.
+        resource: The resource, by the cluster's own name.
+        nominal: The queue's own quota.
+        used: Amount in use by jobs, including borrowed quota.
+        borrowed: Amount in use that is borrowed from other queues.
+        free: What a new job can get now, including what it could borrow.
+        most: The most that one job can ever get.
     """
 
     flavor: str
@@ -211,28 +212,28 @@ class Quota:
     most: float = 0
 
     def __str__(self) -> str:
-        """As tables sort and filter by it."""
+        """Tables sort and filter by this."""
         return f"{self.flavor} {self.resource} {self.free:g}/{self.most:g}"
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A place where jobs wait. Times are in seconds.
+    """A queue of jobs. Times are in seconds.
 
     Attributes:
-        reason: Why nothing starts from it.
-        cluster_queue: The quota that it shares with other queues, by its name.
-        quotas: What it may give, where jobs get quota and not nodes.
-        state: ``up``; ``down`` (jobs wait, none starts), ``draining`` (no new ones) or ``inactive`` (neither).
-        usable: Whether this user may use it; None when that is not known.
+        reason: Why it starts no jobs.
+        cluster_queue: The name of the quota that it shares with other queues.
+        quotas: Its quotas, if jobs get quota instead of nodes.
+        state: ``up``; ``down`` (jobs wait, none starts), ``draining`` (no new jobs) or ``inactive`` (neither).
+        usable: Whether this user may use it; None if unknown.
         groups: Unix groups that may use it; empty: all.
-        accounts: Accounts that may; empty: all.
-        qos: QoS that may; empty: all.
-        denied: Accounts and QoS that may not.
-        time_limit: The longest time that a job may ask for; None without a limit.
-        default_time: The time of a job that asks for none.
-        priority: Jobs of queues with a higher one go first.
-        max_nodes: The most nodes that a job may have.
+        accounts: Accounts that may use it; empty: all.
+        qos: QoS that may use it; empty: all.
+        denied: Accounts and QoS that may not use it.
+        time_limit: Maximum time limit of a job; None without a limit.
+        default_time: Time limit of a job that requests none.
+        priority: Jobs of queues with a higher priority start first.
+        max_nodes: Maximum number of nodes per job.
     """
 
     name: str
@@ -265,25 +266,25 @@ class Queue:
 
 
 JOB_STATES = ("waiting", "held", "running", "suspended", "succeeded", "failed", "cancelled")
-"""The words for a job's state; how a failed one failed is its reason."""
+"""Job states; the reason tells how a failed job failed."""
 
 JOB_ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
 class Job:
-    """One entry of the queue of all users. Times are Unix seconds, the time limit is in seconds.
+    """A job in the queue of all users. Times are Unix seconds, the time limit is in seconds.
 
     Attributes:
         state: One of `JOB_STATES`.
         mine: Whether it is this user's.
-        run_id: Set when it is a run of this user's that lies on this storage partition.
-        array: The tasks of an array that the entry stands for, such as ``3-5%2``.
-        accelerators: How many it has, or wants, on all nodes together.
+        run_id: Set if it is a run of this user on this storage partition.
+        array: The tasks of an array that this entry stands for, such as ``3-5%2``.
+        accelerators: Number of accelerators that it has or requests, on all nodes together.
         resources: The same by type, with other devices.
-        reason_detail: What the cluster itself said, where the reason puts it into words.
-        ends_at: When it ended; of a running one, when it will have reached its time limit.
-        expected_start: When the scheduler plans to start it, if it has a plan.
+        reason_detail: The cluster's own message, if `reason` rephrases it.
+        ends_at: When it ended; for a running job, when it reaches its time limit.
+        expected_start: When the scheduler plans to start it, if known.
     """
 
     scheduler_id: str
@@ -314,7 +315,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Holder:
-    """A user who holds what a run waits for: accelerators, nodes, and the jobs they are in."""
+    """A user whose jobs use what a run waits for: accelerators, nodes, and jobs."""
 
     user: str
     accelerators: int = 0
@@ -329,14 +330,14 @@ class WaitReason:
     Attributes:
         run_id: The run.
         reason: A sentence.
-        reason_code: A word for programs.
-        position: Its place among those that wait for their turn, from 1; None when it does not wait for that.
-        counted: Who is counted for the place.
-        ahead: The first of those before it.
+        reason_code: A stable code.
+        position: Its position in the queue, from 1; None if it does not wait for its turn.
+        counted: Which jobs the position counts.
+        ahead: The first jobs before it.
         expected_start: When the cluster expects to start it (Unix seconds).
-        holders: Who holds what it may wait for, most first.
-        would_start_now: What would start now in its place, a sentence each.
-        tried: How many other ways were asked for.
+        holders: Users who hold what it may wait for, most first.
+        would_start_now: Alternatives that would start now, a sentence each.
+        tried: How many alternatives were tried.
     """
 
     run_id: str

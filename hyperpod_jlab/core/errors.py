@@ -1,6 +1,6 @@
-"""The one shape of an error: ``{code, message, hint, detail}``.
+"""The error shape: ``{code, message, hint, detail}``.
 
-Every face turns a `HyperpodError` into its own form: an HTTP status, an exit code, a notification, an exception in the kernel.
+Each interface maps a `HyperpodError` to its own form: an HTTP status, an exit code, a notification, an exception in the kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Error:
-    """The one shape of an error."""
+    """The error shape."""
 
     code: str
     message: str
@@ -29,9 +29,9 @@ class HyperpodError(Exception):
     """Base of all errors that a user may see.
 
     Args:
-        message: One sentence that says what is wrong, without a trailing full stop being required.
-        code: A stable word for programs; the class's own when left out.
-        hint: What to do about it, or None.
+        message: One sentence that says what is wrong; the trailing full stop is optional.
+        code: A stable code; default: the class's own.
+        hint: How to fix it, or None.
         detail: Further plain data (JSON types only), such as ``{"field": "resources.nodes"}``.
     """
 
@@ -55,11 +55,11 @@ class HyperpodError(Exception):
 
     @property
     def shape(self) -> Error:
-        """The error as it is on the wire."""
+        """The error in the wire format."""
         return Error(self.code, self.message, self.hint, self.detail)
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as plain data, ready for JSON; quickly, for a command may fail before anything is loaded."""
+        """The error as plain data for JSON. Fast: a command may fail before anything is imported."""
         return vars(self.shape)
 
     @classmethod
@@ -78,11 +78,11 @@ class HyperpodError(Exception):
 
 
 class InternalError(HyperpodError):
-    """A fault of ours."""
+    """An internal error."""
 
 
 class InvalidInputError(HyperpodError):
-    """Something in the arguments, the spec, the configuration or the code is wrong."""
+    """Something in the arguments, the spec, the configuration or the code is invalid."""
 
     default_code = "invalid_input"
     exit_code = 2
@@ -122,7 +122,7 @@ class NotFoundError(HyperpodError):
 
 
 class DeniedError(HyperpodError):
-    """The user may not do this."""
+    """Permission denied."""
 
     default_code = "denied"
     exit_code = 4
@@ -138,7 +138,7 @@ class UnreachableError(HyperpodError):
 
 
 class StorageError(HyperpodError):
-    """The storage partition cannot be read or written: full, read-only, or not to be trusted."""
+    """The storage partition cannot be read or written: full, read-only, or not trustworthy."""
 
     default_code = "storage"
     exit_code = 2
@@ -146,7 +146,7 @@ class StorageError(HyperpodError):
 
 
 class StorageDeniedError(StorageError):
-    """The user has no right to what lies on the storage partition."""
+    """No permission for a path on the storage partition."""
 
     default_code = "storage_denied"
     exit_code = 4
@@ -154,15 +154,15 @@ class StorageDeniedError(StorageError):
 
 
 def nearest(word: str, valid: Iterable[str]) -> str | None:
-    """The valid word most like `word`, or None when none is near."""
-    import difflib  # slow to load, and only errors need it
+    """The valid word closest to `word`, or None if none is close."""
+    import difflib  # slow to import, and only errors need it
 
     matches = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def nearest_hint(word: str, valid: Iterable[str]) -> str | None:
-    """A hint that offers the nearest valid word, or lists all of them when none is near; None when no word is valid."""
+    """A hint with the closest valid word, or with all valid words if none is close; None if there are no valid words."""
     valid_words = sorted(valid)
     closest = nearest(word, valid_words)
     if closest is not None:
@@ -171,12 +171,12 @@ def nearest_hint(word: str, valid: Iterable[str]) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Addresses in messages.
+# URLs in messages.
 
 USER_INFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
-"""Name and password in an address, as proxies and endpoints of an environment have them."""
+"""User name and password in a URL, as in proxy and endpoint variables."""
 
 
 def mask_credentials(text: object) -> str:
-    """A message of a library, without user names and passwords in URLs."""
+    """A library's message, without user names and passwords in URLs."""
     return USER_INFO.sub("***@", str(text))

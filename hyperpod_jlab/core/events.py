@@ -1,4 +1,4 @@
-"""Events of a HyperPod cluster, as AWS keeps them for clusters with continuous provisioning."""
+"""Events of HyperPod clusters with continuous provisioning, as AWS stores them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 from hyperpod_jlab.core.wire import Time
 
 MAX_EVENTS = 500
-"""How many events of a cluster AWS keeps: the newest (AWS' field guide)."""
+"""How many events per cluster AWS keeps, the newest (AWS' field guide)."""
 
 EVENT_LEVELS = ("info", "warn", "error")
-"""Words for how bad an event is, least first; AWS' are the same with a capital."""
+"""Event levels, lowest first; AWS' are the same, capitalized."""
 
 EVENT_RESOURCES = {"cluster": "Cluster", "group": "InstanceGroup", "instance": "Instance"}
-"""What events are of, by our words; AWS' words."""
+"""AWS' resource types of events, by our names."""
 
 _DUPLICATE_WINDOW_S = 2.0
-"""Seconds within which AWS says the same twice (AWS' field guide: about one)."""
+"""Seconds within which AWS repeats an event (AWS' field guide: about one)."""
 
 
 @dataclass(frozen=True)
 class EventRow:
-    """Something that happened to a cluster.
+    """An event of a cluster.
 
     Attributes:
         event_id: Its id.
-        time: When (Unix seconds).
-        level: ``info``, ``warn``, ``error``, or AWS' own word; null where AWS says none.
-        resource: What it is of: ``cluster``, ``group``, ``instance``, or AWS' own word.
+        time: When it happened (Unix seconds).
+        level: ``info``, ``warn``, ``error``, or AWS' own level; null if AWS reports none.
+        resource: The resource type: ``cluster``, ``group``, ``instance``, or AWS' own type.
         group: The instance group.
         instance: The instance id.
-        description: AWS' sentence.
-        reason: Why it failed: known once its details were looked at.
-        times: How often it was said within a moment.
-        journal: Whether it is from this machine's journal, since AWS does not list it (any more).
+        description: AWS' message.
+        reason: Why it failed; known once its details were read.
+        times: How often AWS repeated it within a short time.
+        journal: Whether it comes from this machine's journal because AWS no longer lists it.
     """
 
     event_id: str
@@ -52,10 +52,10 @@ class EventRow:
 
 @dataclass(frozen=True)
 class ClusterEvent(EventRow):
-    """Something that happened to a cluster, with its details.
+    """An event of a cluster, with its details.
 
     Attributes:
-        metadata: What the details have besides, as AWS tells it.
+        metadata: The other details, as AWS reports them.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -66,10 +66,10 @@ class EventFilter:
     """Which events to show. None: all.
 
     Attributes:
-        level: This level of `EVENT_LEVELS` or a higher one, and events of an unknown level.
-        resource: A kind of resource of `EVENT_RESOURCES`.
+        level: This level of `EVENT_LEVELS` or higher, and events of an unknown level.
+        resource: A resource type of `EVENT_RESOURCES`.
         group: An instance group.
-        instance: An instance id, or the beginning of one.
+        instance: An instance id, or a prefix of one.
         since: After this time (Unix seconds).
     """
 
@@ -80,7 +80,6 @@ class EventFilter:
     since: float | None = None
 
     def matches(self, event: ClusterEvent) -> bool:
-        """Whether the event is shown."""
         return (
             self._is_severe_enough(event)
             and self.resource in {None, event.resource}
@@ -96,7 +95,7 @@ class EventFilter:
 
 
 def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
-    """Events in the order in which they are shown."""
+    """Events in display order."""
     return sorted(events, key=lambda event: (-event.time, event.event_id))
 
 
@@ -124,7 +123,7 @@ def _is_duplicate(event: ClusterEvent, earlier: ClusterEvent) -> bool:
 
 
 def find_failure_message(metadata: Any) -> str | None:
-    """Why something failed: AWS tells it in one of several places of an event's details."""
+    """Why something failed; AWS puts the message in one of several places of an event's details."""
     if isinstance(metadata, dict):
         failure = metadata.get("FailureMessage")
         if isinstance(failure, str) and failure:

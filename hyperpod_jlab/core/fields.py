@@ -1,7 +1,7 @@
-"""Models whose fields are described by the string below each.
+"""Models whose field descriptions are the strings below the fields.
 
-Pydantic's own ``use_attribute_docstrings`` reads the source when a class is made, which costs every command 30 ms. Here the source is
-read when somebody asks for a description or for the JSON schema.
+Pydantic's own ``use_attribute_docstrings`` reads the source when a class is created, which adds 30 ms to every command. This module reads the
+source when a description or the JSON schema is requested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DescribedModel(BaseModel):
 
 @functools.cache
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """The descriptions of a model's fields by their names."""
+    """The field descriptions of a model, by field name."""
     (node,) = (
         node
         for node in _tree(model.__module__).body
@@ -65,7 +65,8 @@ def _tree(module: str) -> ast.Module:
 
 
 # --------------------------------------------------------------------------------------------------
-# Types of fields whose text is parsed: durations, sizes, arrays. Apart from their parsers, which need no pydantic.
+# Field types that are parsed from text: durations, sizes, arrays. Separate from their parsers,
+# which do not need pydantic.
 
 
 def _text_parser(parse: Any) -> Any:
@@ -118,4 +119,4 @@ def _check_array(text: str) -> str:
 
 
 ArrayText = Annotated[str, AfterValidator(_check_array)]
-"""An array as text that `parse_array` takes."""
+"""An array as text that `parse_array` accepts."""

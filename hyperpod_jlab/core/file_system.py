@@ -1,4 +1,4 @@
-"""A file system of FSx for Lustre as AWS knows it. AWS' words are kept as they came, also ones that are newer than this package."""
+"""An FSx for Lustre file system as AWS describes it. AWS' values are kept unchanged, including values newer than this package."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 @dataclass(frozen=True)
 class Association:
-    """A link between a folder of a file system and a place in S3.
+    """A link between a folder of a file system and an S3 prefix.
 
     Attributes:
         folder: The folder, such as ``/data``.
-        repository: The place, such as ``s3://bucket/prefix``.
-        state: AWS' word for its state.
-        imports: What comes from S3 by itself: ``NEW``, ``CHANGED``, ``DELETED``.
-        exports: What goes to S3 by itself.
+        repository: The S3 URL, such as ``s3://bucket/prefix``.
+        state: Its state as AWS reports it.
+        imports: Changes imported automatically from S3: ``NEW``, ``CHANGED``, ``DELETED``.
+        exports: Changes exported automatically to S3.
         problem: Why it does not work.
     """
 
@@ -37,18 +37,18 @@ class FileSystem:
 
     Attributes:
         name: Its id.
-        state: AWS' word for its state, such as ``AVAILABLE``.
+        state: Its state as AWS reports it, such as ``AVAILABLE``.
         mount_name: Its mount name.
-        dns_name: Name of its server.
-        deployment: Its type, such as ``PERSISTENT_2``.
+        dns_name: The DNS name of its server.
+        deployment: Its deployment type, such as ``PERSISTENT_2``.
         storage_type: ``SSD``, ``HDD`` or ``INTELLIGENT_TIERING``.
-        capacity: Bytes.
-        throughput: Its provisioned throughput in words; None where its type has a fixed one.
-        version: Version of Lustre.
-        maintenance: When it is maintained, such as ``Monday 05:00 UTC``.
-        root_squash: As whom root of a client is taken, ``UID:GID``; None: as root.
+        capacity: Capacity in bytes.
+        throughput: Its provisioned throughput as text; None if its type has a fixed one.
+        version: Lustre version.
+        maintenance: Its maintenance window, such as ``Monday 05:00 UTC``.
+        root_squash: The ``UID:GID`` that a client's root is mapped to; None: root.
         problem: Why it does not work.
-        associations: Its links to S3; None where they could not be had.
+        associations: Its links to S3; None if they could not be read.
     """
 
     name: str
@@ -67,7 +67,7 @@ class FileSystem:
 
 
 def format_maintenance(weekly: str | None) -> str | None:
-    """AWS' time of the week, ``d:HH:MM`` with 1 for Monday in UTC, in words; one of another form as it came."""
+    """Format AWS' weekly time ``d:HH:MM`` (1 is Monday, UTC); returns other forms unchanged."""
     day, _, time = (weekly or "").partition(":")
     if day.isdigit() and 1 <= int(day) <= 7 and time:
         return f"{_DAYS[int(day) - 1]} {time} UTC"
@@ -75,9 +75,10 @@ def format_maintenance(weekly: str | None) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Where the bytes of a file are on a Lustre file system that is linked to S3, and what can be done about it: pure rules.
+# Where a file's bytes are on a Lustre file system that is linked to S3, and which transfers are
+# possible: pure rules.
 #
-# Lustre keeps flags for each file (its HSM, hierarchical storage management), and what is under way.
+# Lustre keeps flags per file (HSM, hierarchical storage management), and the transfer in progress.
 
 State = Literal[
     "local", "exists", "archived", "dirty", "released", "lost", "exporting", "hydrating", "busy"
@@ -94,7 +95,7 @@ STATE_MEANINGS: Final[dict[State, str]] = {
     "hydrating": "being restored from S3",
     "busy": "another operation is in progress",
 }
-"""What the states mean."""
+"""Descriptions of the states."""
 
 Verb = Literal["hydrate", "release", "export"]
 
@@ -108,7 +109,7 @@ _STATE_BY_FLAG: Final[dict[int, State]] = {
     _ARCHIVED: "archived",
     _EXISTS: "exists",
 }
-"""The first one that is set counts."""
+"""The first flag that is set decides."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ class FileState(Wire):
         path: The file.
         flags: Lustre's flags (HS_EXISTS and so on, lustre_user.h).
         archive: Number of the archive with its copy; None without one.
-        action: What is under way, in Lustre's word, such as ``ARCHIVE``; None when nothing is.
-        progress: How far that is, in Lustre's words, such as ``running (1024 bytes moved)``.
+        action: The transfer in progress, as Lustre names it, such as ``ARCHIVE``; None if there is none.
+        progress: Its progress as Lustre reports it, such as ``running (1024 bytes moved)``.
     """
 
     path: str
@@ -132,7 +133,6 @@ class FileState(Wire):
     @property
     @wire_property
     def state(self) -> State:
-        """The state in one word."""
         if self.action is not None:
             return _STATE_BY_ACTION.get(self.action, "busy")
         for flag, state in _STATE_BY_FLAG.items():
@@ -143,19 +143,19 @@ class FileState(Wire):
     @property
     @wire_property
     def never_release(self) -> bool:
-        """Whether its bytes are never to be released."""
+        """Whether its bytes must never be released."""
         return bool(self.flags & _NEVER_RELEASE)
 
     @property
     @wire_property
     def never_archive(self) -> bool:
-        """Whether it is never to be exported."""
+        """Whether it must never be exported."""
         return bool(self.flags & _NEVER_ARCHIVE)
 
 
 @dataclass(frozen=True)
 class FileDecision:
-    """Whether something is to be done to a file: `ask` Lustre, or there is `nothing` to do, or it is `refused`, for a reason."""
+    """What to do with a file: `ask` Lustre, `nothing`, or `refused` with a reason."""
 
     outcome: Literal["ask", "nothing", "refused"]
     reason: str | None = None
@@ -191,11 +191,11 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
         ),
     ),
 }
-"""What keeps Lustre from being asked: a flag that is set, flags that are not; the first rule that fits a file counts."""
+"""What prevents a request to Lustre: flags that are set, flags that are not; the first matching rule decides."""
 
 
 def decide(verb: Verb, file: FileState) -> FileDecision:
-    """Whether Lustre is to be asked for it. It would refuse too, but with a number for a reason, and all files of a request with the one."""
+    """Whether to send the request to Lustre. Lustre would also refuse, but with an error number, and the same one for all files of a request."""
     if file.action is not None:
         meaning = STATE_MEANINGS[file.state]
         is_under_way = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}

@@ -1,4 +1,4 @@
-"""Findings: what preflight or capture has to say about a spec before it is sent."""
+"""Findings of preflight or capture on a spec before it is submitted."""
 
 from __future__ import annotations
 

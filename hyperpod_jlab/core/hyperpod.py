@@ -1,6 +1,6 @@
-"""HyperPod clusters as AWS knows them: the clusters of an account, their instance groups and their instances.
+"""HyperPod clusters as AWS describes them: the clusters of an account, their instance groups and their instances.
 
-Every `status` is AWS' own word, kept as it came, also one that is newer than this package; `state` is the same in the words of ours.
+Every `status` is AWS' own value, unchanged, including values newer than this package; `state` is the normalized value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
 from hyperpod_jlab.core.wire import Time, Wire, wire_property
 
 # --------------------------------------------------------------------------------------------------
-# The settings of a HyperPod cluster in words: what AWS' description says of it beside its instance groups.
+# The settings of a HyperPod cluster: AWS' description apart from its instance groups.
 
 SEPARATE_FIELDS = frozenset(
     {
@@ -41,7 +41,7 @@ _MEANINGS = {
     ): "nodes can keep checkpoints in memory and copy them to durable storage",
     ("tiered-storage", "Disable"): "nodes do not keep checkpoints in memory",
 }
-"""What a setting's value means; values that are newer than this package are shown as they came."""
+"""Meanings of setting values; values newer than this package are shown unchanged."""
 
 _GENERAL_MEANINGS = {
     "subnets": "subnets of the instances' network interfaces",
@@ -60,9 +60,9 @@ class Setting:
     """A setting.
 
     Attributes:
-        name: A word for it; AWS' own name where this package does not know the setting.
-        value: Its value, in AWS' words; of several parts as JSON.
-        meaning: What it means; None where this package does not know it.
+        name: Its name; AWS' own name if this package does not know the setting.
+        value: Its value as AWS reports it; JSON if it has several parts.
+        meaning: What the value means; None if unknown.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Setting:
 
 
 def settings_of(description: Mapping[str, Any]) -> tuple[Setting, ...]:
-    """The settings in AWS' answer to ``DescribeCluster``, known ones first."""
+    """The settings in a response of ``DescribeCluster``, known ones first."""
     settings = [*_known_settings(description)]
     handled = SEPARATE_FIELDS | _HANDLED_FIELDS
     settings += [
@@ -152,14 +152,14 @@ def _orchestration(description: Mapping[str, Any]) -> Iterator[Setting]:
 
 
 def _setting(name: str, value: str, detail: str | None = None) -> Setting:
-    """A setting with what its value means, and more on that."""
+    """A setting with its meaning and details."""
     meaning = _MEANINGS.get((name, value), _GENERAL_MEANINGS.get(name))
     sentences = [sentence for sentence in (meaning, detail) if sentence]
     return Setting(name, value, "; ".join(sentences) or None)
 
 
 def _text(value: Any) -> str:
-    """A value as it came: plain words as they are, others as JSON."""
+    """A value as text: strings unchanged, others as JSON."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
@@ -176,10 +176,10 @@ CLUSTER_STATES = {
     "SystemUpdating": "updating-software",
     "Updating": "updating",
 }
-"""Words for the states of clusters, by the API's."""
+"""Cluster states, by the API's values."""
 
 GROUP_STATES = {**CLUSTER_STATES, "Degraded": "degraded"}
-"""Words for the states of instance groups, by the API's."""
+"""Instance group states, by the API's values."""
 
 INSTANCE_STATES = {
     "Running": "running",
@@ -190,23 +190,23 @@ INSTANCE_STATES = {
     "DeepHealthCheckInProgress": "deep-health-check",
     "NotFound": "not-found",
 }
-"""Words for the states of instances, by the API's."""
+"""Instance states, by the API's values."""
 
 
 def region_of(cluster: str) -> str | None:
-    """The region that the ARN of a HyperPod cluster names; None for a plain name, which is in the region that was found."""
+    """The region in a HyperPod cluster's ARN; None for a plain name, which is in the default region."""
     match = _ARN.fullmatch(cluster)
     return match.group(1) if match else None
 
 
 @dataclass(frozen=True)
 class LustreStorage:
-    """A file system of FSx for Lustre that an instance group mounts.
+    """An FSx for Lustre file system that an instance group mounts.
 
     Attributes:
-        dns_name: Name of its server.
-        mount_name: What is mounted from there.
-        path: Where the instances mount it; None: at AWS' own choice.
+        dns_name: The DNS name of its server.
+        mount_name: Its mount name.
+        path: The mount point on the instances; None: AWS' default.
     """
 
     dns_name: str
@@ -220,16 +220,16 @@ class InstanceGroup(Wire):
 
     Attributes:
         name: Its name.
-        status: AWS' word for its state; None where AWS says none.
-        instance_type: Type of its instances; None where it is of several.
-        current: How many instances it has.
-        target: How many it is to have.
-        slurm_role: What its instances are to Slurm, such as ``Controller``, where AWS says it.
+        status: Its state as AWS reports it; None if AWS reports none.
+        instance_type: The type of its instances; None if it has several types.
+        current: Current number of instances.
+        target: Target number of instances.
+        slurm_role: The Slurm role of its instances, such as ``Controller``, if AWS reports it.
         storage: The file systems that its instances mount.
-        capacity: ``Spot`` or ``OnDemand``; None where AWS does not say it.
-        script: The life cycle script that an instance runs when it is made, as an address in S3.
-        role_arn: The role that its instances act with.
-        checks: The deep health checks that an instance has to pass when it starts.
+        capacity: ``Spot`` or ``OnDemand``; None if AWS does not report it.
+        script: The S3 URL of the lifecycle script that runs when an instance is created.
+        role_arn: The execution role of its instances.
+        checks: The deep health checks that an instance must pass at startup.
     """
 
     name: str
@@ -247,33 +247,32 @@ class InstanceGroup(Wire):
     @property
     @wire_property
     def state(self) -> str | None:
-        """The state in our words."""
         return None if self.status is None else GROUP_STATES.get(self.status, self.status)
 
 
 @dataclass(frozen=True)
 class HyperpodCluster(Wire):
-    """A HyperPod cluster of an account. What only its description tells is empty or None where that could not be had.
+    """A HyperPod cluster of an account. Fields that only its description has are empty or None if that could not be read.
 
     Attributes:
         name: Its name.
         arn: Its ARN.
         region: Its region.
-        status: AWS' word for its state.
-        created_at: When it was made (Unix seconds).
-        orchestrator: ``slurm`` or ``kubernetes``; None where AWS does not say it.
+        status: Its state as AWS reports it.
+        created_at: When it was created (Unix seconds).
+        orchestrator: ``slurm`` or ``kubernetes``; None if AWS does not report it.
         eks_arn: ARN of the EKS cluster that orchestrates it.
-        groups: Its instance groups; None where they could not be had.
-        node_recovery: ``Automatic`` or ``None``: whether HyperPod repairs nodes by itself.
-        provisioning: ``Continuous`` where instances come and go one by one.
-        image_status: Whether updates of its software are due, such as ``UpdateAvailable``.
-        configured_as: The names under which this machine's configuration has it.
-        mounted_here: Where this machine has the file systems that its instances mount; empty: nowhere; None: not known, for AWS
-            does not say which it mounts (life cycle scripts may mount others).
-        reason: What is to be said of it: why it failed, or why its description could not be had.
-        reach: Whether one can submit to it from this machine; None where that is not asked.
-        settings: What else AWS' description says of it.
-        described_at: When AWS was asked for its description (Unix seconds); None: not yet, or it could not be had.
+        groups: Its instance groups; None if they could not be read.
+        node_recovery: ``Automatic`` or ``None``: whether HyperPod repairs nodes automatically.
+        provisioning: ``Continuous`` if instances are added and removed one by one.
+        image_status: Whether software updates are pending, such as ``UpdateAvailable``.
+        configured_as: Its names in this machine's configuration.
+        mounted_here: Mount points of its instances' file systems on this machine; empty: none; None: unknown, since AWS does not report
+            which file systems it mounts (lifecycle scripts may mount others).
+        reason: Why it failed, or why its description could not be read.
+        reach: Whether you can submit to it from this machine; None if not requested.
+        settings: The other settings in AWS' description.
+        described_at: When its description was requested (Unix seconds); None: not yet, or the request failed.
     """
 
     name: str
@@ -295,18 +294,17 @@ class HyperpodCluster(Wire):
     described_at: Time | None = None
 
     def __str__(self) -> str:
-        """As tables filter by it."""
+        """Tables filter by this."""
         return f"{self.name} {self.state} {self.status} {self.region}"
 
     @property
     @wire_property
     def state(self) -> str:
-        """The state in our words."""
         return CLUSTER_STATES.get(self.status, self.status)
 
     @property
     def aws_orchestrator(self) -> str | None:
-        """The orchestrator as AWS calls it, in small letters: ``slurm`` or ``eks``; None where AWS does not say it."""
+        """The orchestrator as AWS names it, in lower case: ``slurm`` or ``eks``; None if AWS does not report it."""
         return {SLURM: SLURM, KUBERNETES: "eks"}.get(self.orchestrator or "")
 
     @property
@@ -322,38 +320,38 @@ class HyperpodCluster(Wire):
     @property
     @wire_property
     def nodes(self) -> int | None:
-        """How many nodes it has; None where that is not known."""
+        """Current number of nodes; None if unknown."""
         return None if self.groups is None else sum(group.current for group in self.groups)
 
     @property
     @wire_property
     def target(self) -> int | None:
-        """How many nodes it is to have; None where that is not known."""
+        """Target number of nodes; None if unknown."""
         return None if self.groups is None else sum(group.target for group in self.groups)
 
     @property
     def storage(self) -> tuple[LustreStorage, ...]:
-        """The file systems that its instances mount, as far as AWS says it; each once."""
+        """The file systems that its instances mount, as far as AWS reports them, without duplicates."""
         mounts = (storage for group in self.groups or () for storage in group.storage)
         return tuple(dict.fromkeys(mounts))
 
 
 @dataclass(frozen=True)
 class Instance(Wire):
-    """An instance of a HyperPod cluster: what AWS knows of a node.
+    """An instance of a HyperPod cluster: AWS' data on a node.
 
     Attributes:
         name: Its instance id; a replaced node has a new one.
         instance_group: Name of its group.
         instance_type: Its type.
-        status: AWS' word for its state.
-        reason: AWS' sentence on the state; AWS keeps the last failure, which may be over.
-        launched_at: When it was started (Unix seconds).
-        host: Its name in the private network, by which Slurm's nodes are called.
-        logical_id: What stays the same when it is replaced, on clusters that have it.
+        status: Its state as AWS reports it.
+        reason: AWS' message on the state; AWS keeps the last failure, which may be over.
+        launched_at: When it was launched (Unix seconds).
+        host: Its name in the private network, from which Slurm's node names derive.
+        logical_id: An id that a replacement keeps, on clusters that have it.
         image_version: Version of its software.
-        image_status: Whether updates of it are due.
-        replaces: Who was in its place before, where it is new there.
+        image_status: Whether software updates are pending.
+        replaces: The instance that it has recently replaced.
     """
 
     name: str
@@ -371,5 +369,4 @@ class Instance(Wire):
     @property
     @wire_property
     def state(self) -> str:
-        """The state in our words."""
         return INSTANCE_STATES.get(self.status, self.status)

@@ -1,6 +1,6 @@
-"""Facts of instance types: as EC2 tells them (``DescribeInstanceTypes``), else from a table of those that HyperPod has.
+"""Facts about instance types: from EC2 (``DescribeInstanceTypes``), else from a table of the types that HyperPod supports.
 
-The table is instance_types.json, which scripts/make_instance_types.py writes. Nothing else in this package knows instance types.
+The table is instance_types.json, which scripts/make_instance_types.py generates. No other module of this package has facts about instance types.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 TABLE_FILE = Path(__file__).with_name("instance_types.json")
 
 _LOGICAL_CORES = {"trainium2": 2}
-"""NeuronCores that the Neuron runtime offers as one, where that is its default (its LNC, the logical NeuronCore configuration)."""
+"""Physical NeuronCores per logical NeuronCore, by the runtime's default LNC (logical NeuronCore configuration)."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class InstanceType:
     """An instance type.
 
     Attributes:
-        vcpus: Its vCPUs.
-        memory: Its memory in MiB.
-        accelerators: GPUs, or Neuron devices.
-        model: What they are, such as ``h100``; None: there are none.
-        cores: NeuronCores of a device; 0 for GPUs.
-        efa: EFA interfaces; None: not known.
-        cards: Network cards.
-        addresses: IPv4 addresses that one network interface may have.
+        vcpus: Number of vCPUs.
+        memory: Memory in MiB.
+        accelerators: Number of GPUs or Neuron devices.
+        model: The accelerator model, such as ``h100``; None without accelerators.
+        cores: NeuronCores per device; 0 for GPUs.
+        efa: Number of EFA interfaces; None: unknown.
+        cards: Number of network cards.
+        addresses: Maximum IPv4 addresses per network interface.
     """
 
     vcpus: int
@@ -44,42 +44,42 @@ class InstanceType:
 
     @property
     def logical_cores(self) -> int:
-        """NeuronCores of a device, as its runtime counts them by default; 0 for GPUs."""
+        """Logical NeuronCores per device with the runtime's default; 0 for GPUs."""
         return self.cores // _LOGICAL_CORES.get(self.model or "", 1)
 
     def address_count(self, *, eks: bool, efa_only: bool = False) -> int:
-        """Addresses of its subnet that an instance takes in a HyperPod cluster.
+        """Number of subnet addresses that an instance uses in a HyperPod cluster.
 
-        SageMaker's guide, "Prerequisites for using SageMaker HyperPod", has it by the example of P5: with Slurm one for each network card (32), on EKS as
-        many as an interface may have on the primary card, for pods, and one for each other card (50 + 31). Interfaces that are for EFA only have none.
+        SageMaker's guide, "Prerequisites for using SageMaker HyperPod", gives the example of P5: with Slurm one per network card (32); on EKS the
+        maximum of an interface on the primary card, for pods, and one per other card (50 + 31). EFA-only interfaces use none.
 
         Args:
             eks: Whether the cluster is on EKS.
-            efa_only: Whether all cards but the primary one get interfaces for EFA only.
+            efa_only: Whether all cards but the primary one get EFA-only interfaces.
         """
         other_interfaces = 0 if efa_only else self.cards - 1
         return other_interfaces + (self.addresses if eks else 1)
 
 
 def instance_type(name: str | None) -> InstanceType | None:
-    """What the table has of a type, with or without SageMaker's ``ml.`` before it; None: it does not have it."""
+    """The table's entry for a type, with or without SageMaker's ``ml.`` prefix; None if there is none."""
     return table().get(ec2_name(name or ""))
 
 
 def ec2_name(name: str) -> str:
-    """What EC2 calls a type."""
+    """EC2's name of a type."""
     return name.removeprefix("ml.")
 
 
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, InstanceType]:
-    """All of the table, by EC2's names."""
+    """The whole table, by EC2's names."""
     rows = json.loads(TABLE_FILE.read_text(encoding="utf-8"))
     return {name: InstanceType(**row) for name, row in rows.items()}
 
 
 def from_ec2(description: Mapping[str, Any]) -> InstanceType:
-    """What EC2 says of a type: an item of ``DescribeInstanceTypes``."""
+    """A type from EC2's description: an item of ``DescribeInstanceTypes``."""
     network = description.get("NetworkInfo") or {}
     gpus = (description.get("GpuInfo") or {}).get("Gpus") or ()
     neurons = (description.get("NeuronInfo") or {}).get("NeuronDevices") or ()

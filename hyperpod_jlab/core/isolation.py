@@ -1,10 +1,10 @@
-"""Who else can read a folder, and what keeps the others out: pure rules on what was seen.
+"""Who else can read a folder, and what keeps others out: pure rules on collected facts.
 
-Three things can keep somebody out of a folder of a file system that many machines mount, each weaker than the next one:
+Three levels of isolation protect a folder on a file system that many machines mount, weakest first:
 
-- *mount path only*: they mount another folder. The whole file system is reachable elsewhere, and whoever gets there is the same user.
-- *POSIX*: modes and access lists, with a user number for each person. Each machine says itself who is who, and its root may be anybody.
-- *real identity*: as before, but nobody can say that he is somebody else: the kernel of one machine alone decides, or Kerberos does.
+- *mount path only*: others mount another folder. The whole file system is reachable elsewhere, and everyone there has the same user id.
+- *POSIX*: modes and access lists, with a user id per person. Each machine decides who is who, and its root can be any user.
+- *real identity*: as before, but users cannot impersonate others: one machine's kernel alone decides, or Kerberos does.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ LEVEL_LABELS: dict[Level, str] = {
     "posix": "POSIX",
     "real_identity": "real identity",
 }
-"""What a level is called."""
+"""Display names of the levels."""
 
 Grantee = Literal["everybody", "group", "user"]
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What somebody beside the owner may do with a file or folder.
+    """Permissions of users other than the owner on a file or folder.
 
     Attributes:
         whom: Everybody, a group, or one user.
-        name: The group's or user's name, or its number where it has none; None for everybody.
-        read: Whether they may read it; for a folder: see what is in it.
+        name: The group's or user's name, or its id if it has no name; None for everybody.
+        read: Whether they may read it; for a folder: list it.
         write: Whether they may change it.
-        enter: Whether they may go into the folder, to what they know by name.
+        enter: Whether they may enter the folder, to reach entries that they know by name.
     """
 
     whom: Grantee
@@ -47,7 +47,7 @@ class Grant:
 
     @property
     def words(self) -> str:
-        """Such as ``everybody may read``."""
+        """For example ``everybody may read``."""
         grantee = self.whom if self.name is None else f"{self.whom} {self.name}"
         if self.read:
             return f"{grantee} may read{' and write' if self.write else ''}"
@@ -58,7 +58,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Identity:
-    """Whether this user's number on the file system is one person's: a yes or no, and how that is known."""
+    """Whether this user's id on the file system belongs to one person: the answer, and the evidence."""
 
     own: bool
     evidence: str
@@ -66,15 +66,15 @@ class Identity:
 
 @dataclass(frozen=True)
 class FolderFacts:
-    """What was seen of a folder.
+    """Facts about a folder.
 
     Attributes:
         network: Whether other machines can mount its file system.
-        folder: The folder of the file system that is mounted here, ``/`` for the whole; None where that cannot be seen.
-        grants: What others than the owner may do there.
-        evidence: The rights in words: modes, owner, what stops others on the way.
-        identity: Whether this user's number is one person's.
-        kerberos: The kind of Kerberos security of the mount, such as ``krb5p``; None without.
+        folder: The folder of the file system that is mounted here, ``/`` for all of it; None if unknown.
+        grants: Permissions of users other than the owner.
+        evidence: The permissions as text: modes, owner, what blocks others on the path.
+        identity: Whether this user's id belongs to one person.
+        kerberos: The Kerberos security of the mount, such as ``krb5p``; None without.
     """
 
     network: bool
@@ -91,8 +91,8 @@ class Isolation(Wire):
 
     Attributes:
         level: How strong it is.
-        evidence: Why, a sentence each.
-        readers: Who else may do what there by its rights, in words. Others may get there too where the level is a weak one.
+        evidence: Why, one sentence each.
+        readers: Who else has permissions on it, as text. With a weak level others may get access too.
     """
 
     level: Level
@@ -102,12 +102,11 @@ class Isolation(Wire):
     @property
     @wire_property
     def words(self) -> str:
-        """What the level is called."""
         return LEVEL_LABELS[self.level]
 
 
 def isolation_of(facts: FolderFacts) -> Isolation:
-    """The level of isolation that can be answered for: where something is not known, the weaker one."""
+    """The isolation level that the facts prove; unknown facts give the weaker level."""
     is_open = any(grant.whom == "everybody" for grant in facts.grants)
     is_subfolder = facts.folder not in {None, "/"}
     level: Level

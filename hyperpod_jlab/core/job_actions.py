@@ -1,4 +1,4 @@
-"""What can be done to jobs of a cluster's queue, several at once, and what came of each."""
+"""Actions on jobs of a cluster's queue, several at once, and their results."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
 
 
 MAX_JOBS = 500
-"""The most jobs that one request may name."""
+"""Maximum number of jobs per request."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed about a run or job that waits or runs; None stays as it is.
+    """A change to a waiting or running run or job; None leaves a value unchanged.
 
     Attributes:
         time_limit: Its new time limit in seconds, counted from its start.
-        queue: The queue it is moved to.
+        queue: Its new queue.
     """
 
     time_limit: int | None = None
     queue: str | None = None
 
     def __str__(self) -> str:
-        """In words: ``time limit 2h 00m, queue long``."""
+        """For example ``time limit 2h 00m, queue long``."""
         limit = (
             None if self.time_limit is None else f"time limit {format_duration(self.time_limit)}"
         )
@@ -38,10 +38,10 @@ class Change:
 
 
 def check_change(action: ActionKind, change: Change | None) -> None:
-    """A change must name what it changes, and nothing else may come with one.
+    """Check that a change names what to change, and that no other action has one.
 
     Raises:
-        InvalidInputError: It does not, or something does.
+        InvalidInputError: It does not, or another action has one.
     """
     has_change = change is not None and change != Change()
     if action == "change" and not has_change:
@@ -60,7 +60,7 @@ def check_change(action: ActionKind, change: Change | None) -> None:
 
 @dataclass(frozen=True)
 class JobResult(Wire):
-    """What came of an action on one job: no error when it was done."""
+    """The result of an action on one job; no error if it succeeded."""
 
     scheduler_id: str
     error: HyperpodError | None = None
@@ -68,5 +68,4 @@ class JobResult(Wire):
     @property
     @wire_property
     def ok(self) -> bool:
-        """Whether it was done."""
         return self.error is None

@@ -1,4 +1,4 @@
-"""Security groups and network interfaces, and whether Lustre gets through: which rule is missing, and the command that adds it."""
+"""Security groups and network interfaces, and whether Lustre traffic gets through: the missing rule, and the command that adds it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Literal
 
 LUSTRE_PORTS = (988, *range(1018, 1024))
-"""TCP ports of Lustre, of servers and clients alike (FSx for Lustre's user guide, "File system access control with Amazon VPC")."""
+"""TCP ports of Lustre, for servers and clients alike (FSx for Lustre's user guide, "File system access control with Amazon VPC")."""
 
 STUDIO_GROUP_PREFIX = "security-group-for-"
-"""Beginning of the names of security groups that Studio makes."""
+"""Name prefixes of security groups that Studio creates."""
 
 Direction = Literal["inbound", "outbound"]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a security group lets through, in one direction.
+    """A rule of a security group, in one direction.
 
     Attributes:
         protocol: ``tcp``, another one, or ``-1`` for all.
         first: The first port; None: all.
         last: The last port.
-        groups: Security groups that it is for.
-        ranges: Address ranges (IPv4) that it is for.
-        lists: Managed lists of ranges that it is for; what stands in them is not known here.
+        groups: Security groups that it applies to.
+        ranges: IPv4 address ranges that it applies to.
+        lists: Managed prefix lists that it applies to; their entries are unknown here.
     """
 
     protocol: str
@@ -37,7 +37,7 @@ class Rule:
     lists: tuple[str, ...] = ()
 
     def covers(self, port: int) -> bool:
-        """Whether it is about a TCP port."""
+        """Whether it covers a TCP port."""
         if self.protocol == "-1":
             return True
         if self.protocol not in {"tcp", "6"}:
@@ -58,7 +58,7 @@ class SecurityGroup:
 
 @dataclass(frozen=True)
 class NetworkInterface:
-    """A network interface; `groups` are the security groups that it has, by their ids, with their names."""
+    """A network interface; `groups` are the ids and names of its security groups."""
 
     name: str
     vpc: str | None = None
@@ -71,14 +71,14 @@ class NetworkInterface:
 
 @dataclass(frozen=True)
 class NetworkLocation:
-    """Where something is in the network.
+    """The network location of a resource.
 
     Attributes:
-        title: What it is, such as ``the domain d-example``.
-        vpc: Its VPC, where that is known.
+        title: Its name, such as ``the domain d-example``.
+        vpc: Its VPC, if known.
         subnets: Its subnets.
         groups: The ids of its security groups.
-        interfaces: The ids of its network interfaces, where it says them.
+        interfaces: The ids of its network interfaces, if it lists them.
     """
 
     title: str
@@ -90,14 +90,14 @@ class NetworkLocation:
 
 @dataclass(frozen=True)
 class MissingRule:
-    """A rule that is missing.
+    """A missing rule.
 
     Attributes:
-        direction: Which way.
+        direction: Inbound or outbound.
         group: The security group that lacks it.
-        peer: The security group that it is to name.
-        ports: The ports that do not get through.
-        answers: Whether it is only for what servers begin: clients usually begin, so that most works without.
+        peer: The security group that it must name.
+        ports: The blocked ports.
+        answers: Whether it only concerns connections that servers open: clients usually open them, so most things work without.
     """
 
     direction: Direction
@@ -107,7 +107,7 @@ class MissingRule:
     is_reply: bool = False
 
     def words(self) -> str:
-        """The rule as a sentence's part."""
+        """The rule as part of a sentence."""
         ports = ", ".join(
             str(first) if first == last else f"{first}-{last}"
             for first, last in port_ranges(self.ports)
@@ -118,7 +118,7 @@ class MissingRule:
         )
 
     def command(self, region: str) -> str:
-        """The AWS CLI's command that adds it."""
+        """The AWS CLI command that adds it."""
         verb = "ingress" if self.direction == "inbound" else "egress"
         rules = " ".join(
             f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={self.peer}}}]'"
@@ -132,7 +132,7 @@ class MissingRule:
 
 @dataclass(frozen=True)
 class LustreAccess:
-    """Whether Lustre gets from clients to servers and back: the rules that are missing, and whether managed lists decide it."""
+    """Whether Lustre traffic passes between clients and servers: the missing rules, and whether managed prefix lists decide."""
 
     missing_rules: tuple[MissingRule, ...]
     lists: tuple[str, ...] = ()
@@ -141,10 +141,10 @@ class LustreAccess:
 def check_lustre_access(
     clients: Sequence[SecurityGroup], servers: Sequence[SecurityGroup], addresses: Sequence[str]
 ) -> LustreAccess:
-    """What keeps Lustre from getting through between two sets of security groups, each on machines that have all of it.
+    """Find what blocks Lustre between two sets of security groups, each on machines that have all of the set.
 
-    A rule for an address range counts when the servers' own addresses lie in it: those of clients are not known here, and such a range is
-    nearly always that of the VPC.
+    A rule for an address range counts if it contains the servers' addresses: those of clients are unknown here, and such a range is
+    nearly always the VPC's.
 
     Args:
         clients: The clients' security groups; at least one.
@@ -185,7 +185,7 @@ def check_lustre_access(
 
 
 def _editable_group(groups: Sequence[SecurityGroup]) -> str:
-    """The one that a rule is put into: none of those that Studio makes and looks after."""
+    """The group to add a rule to: not one that Studio creates and manages."""
     return next(
         (group.name for group in groups if not group.title.startswith(STUDIO_GROUP_PREFIX)),
         groups[0].name,
@@ -207,7 +207,7 @@ def _in_range(ranges: Iterable[str], addresses: Sequence[str]) -> bool:
 
 
 def port_ranges(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ports that follow each other, as first and last."""
+    """Consecutive ports, as first and last."""
     begin = last = ports[0]
     for port in ports[1:]:
         if port != last + 1:
@@ -218,12 +218,13 @@ def port_ranges(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Network ACLs and routes of subnets, and whether Lustre gets from one subnet to another: what stops it, and the command that mends it.
+# Network ACLs and routes, and whether Lustre traffic gets from one subnet to another: what blocks
+# it, and the command that fixes it.
 
 
 @dataclass(frozen=True)
 class Subnet:
-    """A subnet with its VPC and its addresses (a range)."""
+    """A subnet with its VPC and its address range."""
 
     name: str
     vpc: str
@@ -231,20 +232,20 @@ class Subnet:
 
     @property
     def network(self) -> IPv4Network:
-        """Its addresses."""
+        """Its address range."""
         return IPv4Network(self.addresses, strict=False)
 
 
 @dataclass(frozen=True)
 class AclEntry:
-    """An entry of a network ACL; the first one by its number that is about something decides.
+    """An entry of a network ACL; the lowest-numbered matching entry decides.
 
     Attributes:
         number: Its number.
-        direction: Which way.
-        allows: Whether it lets through.
+        direction: Inbound or outbound.
+        allows: Whether it allows traffic.
         protocol: ``6`` for TCP, ``-1`` for all.
-        addresses: The range of addresses that it is about; None: one of IPv6.
+        addresses: Its address range; None: IPv6.
         first: The first port; None: all.
         last: The last port.
     """
@@ -258,7 +259,7 @@ class AclEntry:
     last: int | None = None
 
     def covers(self, port: int) -> bool:
-        """Whether it is about a TCP port."""
+        """Whether it covers a TCP port."""
         if self.protocol not in {"-1", "6"}:
             return False
         return self.first is None or self.first <= port <= (self.last or self.first)
@@ -266,14 +267,14 @@ class AclEntry:
 
 @dataclass(frozen=True)
 class NetworkAcl:
-    """A network ACL, the subnets that have it, and its entries."""
+    """A network ACL, its subnets, and its entries."""
 
     name: str
     subnets: tuple[str, ...]
     entries: tuple[AclEntry, ...]
 
     def allows_port(self, direction: Direction, port: int, peer: IPv4Network) -> bool:
-        """Whether it lets a TCP port through, to or from all of some addresses."""
+        """Whether it allows a TCP port, to or from an entire address range."""
         for entry in sorted(self.entries, key=lambda item: item.number):
             if entry.direction != direction or entry.addresses is None or not entry.covers(port):
                 continue
@@ -289,7 +290,7 @@ class NetworkAcl:
 
 @dataclass(frozen=True)
 class NetworkRoute:
-    """A route: addresses (a range; None: a managed list, which is not read, or IPv6), where it leads, and whether that is there."""
+    """A route: its destination (a range; None: a managed prefix list, which is not read, or IPv6), its target, and whether the target exists."""
 
     addresses: str | None
     target: str
@@ -298,7 +299,7 @@ class NetworkRoute:
 
 @dataclass(frozen=True)
 class RouteTable:
-    """A route table, the subnets that name it, whether it is its VPC's main one, and its routes."""
+    """A route table, the subnets that name it, whether it is its VPC's main table, and its routes."""
 
     name: str
     vpc: str
@@ -307,7 +308,7 @@ class RouteTable:
     routes: tuple[NetworkRoute, ...]
 
     def route_to(self, peer: IPv4Network) -> NetworkRoute | None:
-        """The most specific route to some addresses, or None."""
+        """The most specific route to an address range, or None."""
         matches = [
             (network.prefixlen, route)
             for route in self.routes
@@ -319,7 +320,7 @@ class RouteTable:
 
 @dataclass(frozen=True)
 class ClosedPorts:
-    """Ports that a network ACL does not let through in one direction, to or from a subnet of which it is not."""
+    """Ports that a subnet's network ACL blocks in one direction, to or from another subnet."""
 
     acl: NetworkAcl
     subnet: str
@@ -328,7 +329,7 @@ class ClosedPorts:
     peer: Subnet
 
     def words(self) -> str:
-        """It as a sentence's part."""
+        """It as part of a sentence."""
         ports = ", ".join(
             str(first) if first == last else f"{first}-{last}"
             for first, last in port_ranges(self.ports)
@@ -337,7 +338,7 @@ class ClosedPorts:
         return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {preposition} {self.peer.addresses} ({self.peer.name})"
 
     def commands(self, region: str) -> list[str]:
-        """The AWS CLI's commands that add the missing entries before the existing ones; empty if no lower number is free."""
+        """The AWS CLI commands that add the missing entries before the existing ones; empty if no lower number is free."""
         used_numbers = {
             entry.number for entry in self.acl.entries if entry.direction == self.direction
         }
@@ -356,12 +357,12 @@ class ClosedPorts:
 def find_closed_ports(
     client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]
 ) -> list[ClosedPorts]:
-    """What network ACLs stop of Lustre between two subnets. They keep no state, so answers need their own entries; within one subnet they are not asked.
+    """Find Lustre ports that network ACLs block between two subnets. ACLs are stateless, so replies need their own entries; they do not apply within a subnet.
 
     Args:
         client: A subnet of clients.
         server: A subnet of the file system.
-        acls: The network ACLs of both; one that is missing stops nothing here.
+        acls: The network ACLs of both; a missing one blocks nothing.
     """
     if client.name == server.name:
         return []
@@ -383,7 +384,7 @@ def find_closed_ports(
 
 @dataclass(frozen=True)
 class MissingRoute:
-    """A subnet without a route to another one: its route table, and the route that leads elsewhere, or None."""
+    """A subnet without a route to another: its route table, and the route that leads elsewhere, or None."""
 
     table: RouteTable
     subnet: str
@@ -391,7 +392,7 @@ class MissingRoute:
     peer: Subnet
 
     def words(self) -> str:
-        """It as a sentence's part."""
+        """It as part of a sentence."""
         destination = f"{self.peer.addresses} ({self.peer.name})"
         if self.route is None:
             return f"{self.table.name} of {self.subnet} has no route to {destination}"
@@ -400,7 +401,7 @@ class MissingRoute:
         return f"{self.table.name} of {self.subnet} routes traffic for {destination} to {self.route.target}, out of the network"
 
     def command(self, region: str) -> str:
-        """The AWS CLI's command that adds the route, once the two networks are connected."""
+        """The AWS CLI command that adds the route, once the two networks are connected."""
         verb = "create-route"
         if self.route is not None and self.route.addresses == self.peer.addresses:
             verb = "replace-route"
@@ -411,18 +412,18 @@ class MissingRoute:
 
 
 _GATEWAY_PREFIXES = ("igw-", "nat-", "eigw-")
-"""Beginnings of what leads to the internet, where no file system is."""
+"""Prefixes of internet gateways' ids, which lead to no file system."""
 
 
 def find_missing_routes(
     client: Subnet, server: Subnet, tables: Iterable[RouteTable]
 ) -> list[MissingRoute]:
-    """Which of two subnets has no way to the other.
+    """Find which of two subnets lacks a route to the other.
 
     Args:
         client: A subnet of clients.
         server: A subnet of the file system.
-        tables: The route tables of their VPCs; one that is missing is taken to be well, and so is one with a managed list and no other route.
+        tables: The route tables of their VPCs; a missing table counts as correct, and so does one with a managed prefix list and no other route.
     """
     known_tables = list(tables)
     missing = []

@@ -1,4 +1,4 @@
-"""What a user does to nodes of a cluster, several at once: what will come of it, and what came of it for each."""
+"""Actions on nodes of a cluster, several at once: their effects, and the result for each node."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.wire import HIDDEN, As, Wire, wire_property
 
 AS_NAME = As(str, attrgetter("name"))
-"""On the wire the thing is its name."""
+"""Serialized as its name."""
 
 NodeActionKind = Literal["reboot", "replace", "drain", "resume"]
-"""What can be done to a node: the first two by AWS, the others by the scheduler."""
+"""Actions on a node: the first two by AWS, the others by the scheduler."""
 
 NodeAction = TypeAliasType("NodeAction", NodeActionKind)
-"""The same, under a name in the schemas."""
+"""The same, under a name of its own in the schemas."""
 
 RepairKind = Literal["reboot", "replace"]
-"""What AWS does to the instance of a node."""
+"""AWS' actions on a node's instance."""
 
 DrainKind = Literal["drain", "resume"]
-"""What the scheduler does: no new jobs start on a drained node, and those that run go on; resume takes that back."""
+"""The scheduler's actions: a drained node starts no new jobs, and its running jobs continue; resume reverts that."""
 
 NODE_ACTIONS: tuple[NodeActionKind, ...] = ("reboot", "replace", "drain", "resume")
 
 MAX_NODES = 500
-"""The most nodes that one request may name."""
+"""Maximum number of nodes per request."""
 
 MAX_REASON_LENGTH = 200
-"""Characters of a reason: what tables can show."""
+"""Maximum length of a reason, in characters: what fits into tables."""
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """What is to be done to one node.
+    """The plan for one node.
 
     Attributes:
-        name: How the user named it.
-        instance: Its instance, where AWS knows it.
-        node: What the scheduler knows of it.
-        jobs: The jobs that run on it; None where that is not known.
-        effects: What will become of it and of them, a sentence each.
-        refusal: Why it will not be tried.
+        name: The name that the user gave.
+        instance: Its instance, if AWS lists it.
+        node: Its data from the scheduler.
+        jobs: Its running jobs; None if unknown.
+        effects: The effects on it and its jobs, one sentence each.
+        refusal: Why the action will not be tried.
     """
 
     name: str
@@ -61,7 +61,7 @@ class NodePlan:
 
     @property
     def label(self) -> str:
-        """How it is called for people: as it was named, with the name that the other side has for it."""
+        """Its display name: the given name, with the other side's name."""
         other_names = (self.instance and self.instance.name, self.node and self.node.name)
         extra_names = [name for name in other_names if name and name != self.name]
         return f"{self.name} ({', '.join(extra_names)})" if extra_names else self.name
@@ -69,14 +69,14 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class NodeActionPlan(Wire):
-    """What is to be done to which nodes of which cluster, and what there is to know before.
+    """The plan of an action on nodes of a cluster.
 
     Attributes:
-        action: What is to be done.
-        cluster: The HyperPod cluster (name or ARN), or the configured one for what its scheduler does.
-        nodes: The nodes, each once, in the order in which they were named.
-        effects: What will become of all of them, a sentence each.
-        notes: What could not be found out, a sentence each.
+        action: The action.
+        cluster: The HyperPod cluster (name or ARN), or the configured cluster for the scheduler's actions.
+        nodes: The nodes, without duplicates, in the given order.
+        effects: The effects on all of them, one sentence each.
+        notes: What is unknown, one sentence each.
         reason: The user's reason in one line.
         region: The region of the HyperPod cluster; None: see `aws.session.Aws`.
     """
@@ -91,19 +91,19 @@ class NodeActionPlan(Wire):
 
     @property
     def possible(self) -> tuple[NodePlan, ...]:
-        """The nodes for which it will be tried."""
+        """The nodes for which the action will be tried."""
         return tuple(node for node in self.nodes if node.refusal is None)
 
 
 @dataclass(frozen=True)
 class NodeResult(Wire):
-    """What came of an action on one node: no error when AWS or the scheduler took it.
+    """The result of an action on one node; no error if AWS or the scheduler accepted it.
 
     Attributes:
-        name: How the user named the node.
+        name: The name that the user gave.
         instance: Its instance id; a replaced node gets another.
-        node: The scheduler's name for it.
-        error: Why it was not done, or is not known to be.
+        node: The scheduler's name of it.
+        error: Why it failed, or why the outcome is unknown.
     """
 
     name: str
@@ -114,15 +114,15 @@ class NodeResult(Wire):
     @property
     @wire_property
     def ok(self) -> bool:
-        """Whether AWS or the scheduler took it; a reboot or replacement goes on after that."""
+        """Whether AWS or the scheduler accepted it; a reboot or replacement continues after that."""
         return self.error is None
 
 
 def one_line(reason: str | None) -> str | None:
-    """A reason as schedulers keep it: in one line, without characters that a terminal would obey.
+    """A reason in the form that schedulers store: one line, without control characters.
 
     Raises:
-        InvalidInputError: It is too long, or it is HyperPod's own order to repair a node.
+        InvalidInputError: It is too long, or it is HyperPod's own command to repair a node.
     """
     line = " ".join(
         "".join(character if character.isprintable() else " " for character in reason or "").split()
@@ -142,10 +142,10 @@ def one_line(reason: str | None) -> str | None:
 
 
 def check_reason(action: NodeActionKind, reason: str | None) -> None:
-    """A reason goes with drain only.
+    """Only drain takes a reason.
 
     Raises:
-        InvalidInputError: It is given with something else.
+        InvalidInputError: Another action has one.
     """
     if reason is not None and action != "drain":
         raise InvalidInputError(
@@ -154,9 +154,10 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What an action on a node does to it and to what runs there, in sentences: what a user is told before it is done.
+# The effects of an action on a node and its jobs, as sentences that the user confirms.
 #
-# How long a repair takes is from AWS' field guide (awsome-distributed-ai, hyperpod-mental-model), the loss of disks from SageMaker's API model.
+# The duration of a repair is from AWS' field guide (awsome-distributed-ai, hyperpod-mental-model),
+# the loss of disks from SageMaker's API model.
 
 _EFFECTS: dict[NodeActionKind, tuple[str, ...]] = {
     "reboot": (
@@ -177,7 +178,7 @@ _ROLE_EFFECTS = {
 
 
 def general_effects(action: NodeActionKind) -> tuple[str, ...]:
-    """What it does to all nodes."""
+    """The effects on all nodes."""
     return _EFFECTS[action]
 
 
@@ -189,14 +190,14 @@ def node_effects(
     node: Node | None = None,
     jobs: Sequence[Job] | None = None,
 ) -> tuple[str, ...]:
-    """What it does to one node and its jobs.
+    """The effects on one node and its jobs.
 
     Args:
-        action: What is done.
-        scheduler: Who schedules there; None where that is not known.
-        role: What its instance group is to Slurm, such as ``Controller``.
-        node: What the scheduler knows of it.
-        jobs: The jobs that run on it; None where that is not known.
+        action: The action.
+        scheduler: The scheduler; None if unknown.
+        role: The Slurm role of its instance group, such as ``Controller``.
+        node: Its data from the scheduler.
+        jobs: Its running jobs; None if unknown.
     """
     if action == "resume":
         is_requested = node is not None and (node.reason or "").startswith("Action:")

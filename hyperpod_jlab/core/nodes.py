@@ -1,8 +1,8 @@
-"""AWS' instances joined with the scheduler's nodes: which are the same machine, and why one side is missing.
+"""Join AWS' instances with the scheduler's nodes: which are the same machine, and why one side is missing.
 
-On Kubernetes a node is called after its instance (``hyperpod-i-0123...``), so a replaced one has another name. On Slurm it is
-called by the first part of its name in the private network (``ip-10-1-2-3``), which a replaced one usually keeps: for a while AWS
-may list both instances, and the newer one that is not ending is the node.
+On Kubernetes a node is named after its instance (``hyperpod-i-0123...``), so a replacement has another name. On Slurm its name is the first
+part of its name in the private network (``ip-10-1-2-3``), which a replacement usually keeps: for a while AWS may list both instances, and
+the newer one that is not ending is the node.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from hyperpod_jlab.core.scheduler import Scheduler
 
 _PREFIX = "hyperpod-"
 _ROLES_WITHOUT_NODE = frozenset({"Controller", "Login"})
-"""Roles of instance groups of Slurm that run no jobs."""
+"""Roles of Slurm instance groups that run no jobs."""
 
 STARTING_STATES = frozenset({"starting", "deep-health-check"})
-"""States of instances that are to be nodes."""
+"""Instance states before an instance becomes a node."""
 
 ENDING_STATES = frozenset({"ending", "failed", "not-found"})
-"""States of instances that are nodes no more."""
+"""Instance states after an instance was a node."""
 
 
 def is_changing(instance: Instance) -> bool:
-    """Whether an instance is about to come or to go by itself; a failed one may stay so for ever."""
+    """Whether an instance is being added or removed; a failed one does not count, since it may stay so."""
     return instance.state in STARTING_STATES or instance.state == "ending"
 
 
 @dataclass(frozen=True)
 class JoinedNode:
-    """One machine as both sides know it; at least one of them does.
+    """One machine as both sides know it; at least one side does.
 
     Attributes:
-        instance: What AWS knows.
-        node: What the scheduler knows.
-        remark: Why one side is missing, a sentence; None where that is as it is to be.
+        instance: AWS' data.
+        node: The scheduler's data.
+        remark: Why one side is missing, a sentence; None if that is normal.
     """
 
     instance: Instance | None
@@ -52,16 +52,16 @@ def join_nodes(
     nodes: Sequence[Node],
     roles: Mapping[str, str] | None = None,
 ) -> list[JoinedNode]:
-    """Join what AWS lists with what the scheduler lists. Both lists are of about the same time; neither has to be complete.
+    """Join AWS' list with the scheduler's. The lists are of about the same time; neither has to be complete.
 
     Args:
         scheduler: The cluster's scheduler.
         instances: AWS' instances.
         nodes: The scheduler's nodes.
-        roles: What instance groups are to Slurm, such as ``Controller``, by their name.
+        roles: The Slurm roles of instance groups, such as ``Controller``, by group name.
 
     Returns:
-        A row for each instance, in AWS' order, then one for each node that no instance belongs to, in the scheduler's.
+        A row per instance, in AWS' order, then one per node without an instance, in the scheduler's order.
     """
 
     def key(instance: Instance) -> str | None:
@@ -92,7 +92,7 @@ def join_nodes(
 
 
 def node_row(joined: JoinedNode) -> Node:
-    """The row of a node: the scheduler's with what AWS knows, or AWS' alone."""
+    """The row of a node: the scheduler's data with AWS' data, or AWS' data alone."""
     instance, node = joined.instance, joined.node
     replaced = instance.replaces if instance else None
     reasons = (
@@ -122,7 +122,7 @@ def node_row(joined: JoinedNode) -> Node:
 
 
 def instance_key(scheduler: Scheduler, instance: Instance) -> str | None:
-    """What an instance and its node have in common, in small letters: the instance id, or the first part of the host's name; None where AWS does not tell it."""
+    """The join key of an instance and its node, in lower case: the instance id, or the first part of the host name; None if AWS does not report it."""
     if not scheduler.names_nodes_by_host:
         return instance.name
     return _first_part(instance.host) if instance.host else None
@@ -141,7 +141,7 @@ def _node_key(scheduler: Scheduler, node: Node) -> str:
 def _current_instances(
     instances: Iterable[Instance], key: Callable[[Instance], str | None]
 ) -> dict[str, Instance]:
-    """Who is the node of a name, where several instances have had it."""
+    """The current instance for each name that several instances have had."""
     current: dict[str, Instance] = {}
     for instance in instances:
         name = key(instance)
@@ -151,7 +151,7 @@ def _current_instances(
 
 
 def rank(instance: Instance) -> tuple[bool, float]:
-    """Who is rather in a place that several have had: one that stays rather than one that ends, then the newer one."""
+    """Sort key among instances of one name: not ending before ending, then newer first."""
     return instance.state not in ENDING_STATES, instance.launched_at or 0.0
 
 
@@ -174,16 +174,16 @@ def _no_instance_reason(scheduler: Scheduler) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The places of a cluster's instances: who comes into one has replaced who was there.
+# Replacements: an instance that takes over another's slot has replaced it.
 
 RECENT_S = 3600.0
-"""Seconds after its start for which an instance is shown as new."""
+"""Seconds after its launch for which an instance is shown as new."""
 
 
 class ReplacementTracker:
-    """Which instance had each place of a cluster when its instances were last listed.
+    """Tracks which instance had each slot when the instances were last listed.
 
-    A place is what stays the same in a replacement: the logical id where AWS tells it, else the host's name.
+    A slot is what a replacement keeps: the logical id if AWS reports it, else the host name.
     """
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class ReplacementTracker:
         self._before: dict[str, str] = {}
 
     def update(self, instances: Iterable[Instance]) -> None:
-        """All instances as they are listed now."""
+        """Update from the complete list of instances."""
         by_slot: dict[str, Instance] = {}
         for instance in sorted(instances, key=rank):
             slot = instance.logical_id or instance.host
@@ -208,7 +208,7 @@ class ReplacementTracker:
         }
 
     def with_replacements(self, instances: Sequence[Instance], now: float) -> list[Instance]:
-        """The same instances, those that have lately come into the place of another with that one's id.
+        """The same instances; recent replacements have the replaced instance's id.
 
         Args:
             instances: The instances.
@@ -223,7 +223,7 @@ class ReplacementTracker:
 
 
 # --------------------------------------------------------------------------------------------------
-# Which node a user means: by its instance id, by the scheduler's name or by its name in the private network.
+# Find a node by its instance id, the scheduler's name or its name in the private network.
 
 _NODE_CHOICE_PREFIX = "hyperpod-"
 
@@ -233,11 +233,11 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
 
     Args:
         rows: The nodes of one cluster.
-        name: What the user calls it; capitals do not matter.
+        name: The given name; case does not matter.
 
     Raises:
-        NotFoundError: There is none.
-        ConflictError: Several have had this name, and it is not clear which has it now.
+        NotFoundError: The node does not exist.
+        ConflictError: Several instances have had this name, and the current one is unclear.
     """
     lower_name = name.strip().lower()
     matches = [row for row in rows if lower_name in _names(row)]
@@ -252,7 +252,8 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
             else "list nodes with: hpj nodes",
             detail={"node": name[:100]},
         )
-    # Of a replaced node AWS may list both instances; the scheduler's node belongs to the one that is it now.
+    # AWS may list both instances of a replaced node; the scheduler's node belongs to the current
+    # one.
     current = [row for row in matches if row.node is not None] or matches
     if len(current) == 1:
         return current[0]

@@ -1,6 +1,6 @@
-"""Where a spec's field appears in the faces: its option on the command line and in the magic, and whether a form shows it first.
+"""How a spec's field appears in the user interfaces: its option on the command line and in the magic, and whether a form shows it first.
 
-`option` is put on a field once; `spec_options` walks a model and lists all of them, so that no face names a field by hand.
+A field declares its `option` once; `spec_options` walks a model and lists all of them, so that no interface lists fields by hand.
 The command line reads the same list from ``spec_options.json`` beside this module (`known_options`): pydantic and the spec's models would
 double the time of ``hpj submit --help``. ``scripts/make_reference.py`` writes that file.
 """
@@ -25,14 +25,14 @@ Repeat = Literal["", "list", "map", "secrets", "flags"]
 
 @dataclass(frozen=True)
 class Option:
-    """How one field shows in the faces.
+    """How a field appears in the user interfaces.
 
     Attributes:
         flag: The long option; ``--yes/--no`` for a switch.
-        metavar: What the option's value is called, or empty.
+        metavar: The name of the option's value, or empty.
         basic: Whether forms show it before the others.
-        repeat: ``list`` when it may be given several times, ``map`` when each is ``K=V``, ``secrets`` when each is ``NAME`` or ``NAME=REF``,
-            ``flags`` when each is ``NAME`` or ``NAME=VALUE``.
+        repeat: ``list`` if it may be repeated, ``map`` if each is ``K=V``, ``secrets`` if each is ``NAME`` or ``NAME=REF``,
+            ``flags`` if each is ``NAME`` or ``NAME=VALUE``.
     """
 
     flag: str
@@ -41,7 +41,7 @@ class Option:
     repeat: Repeat = ""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Put the option into the field's JSON schema, under ``x-option``."""
+        """Add the option to the field's JSON schema, as ``x-option``."""
         schema: dict[str, Any] = handler(core_schema)
         schema["x-option"] = {"flag": self.flag, "basic": self.basic, "repeat": self.repeat}
         return schema
@@ -54,13 +54,13 @@ def option(flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat 
 
 @dataclass(frozen=True)
 class SpecOption:
-    """One option with the place of its field in the spec.
+    """An option with the path of its field in the spec.
 
     Attributes:
         path: Names of the fields from the spec down, such as ``("resources", "nodes")``.
         option: Its flag and form.
         help: The field's description.
-        choices: The allowed words, or empty.
+        choices: The allowed values, or empty.
         kind: Type of one value.
         default: The field's default, or None.
     """
@@ -96,7 +96,7 @@ def known_options() -> list[SpecOption]:
 
 
 def spec_options(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[SpecOption]:
-    """All options of a model and of the models in it, in the order of the fields."""
+    """All options of a model and its submodels, in the order of the fields."""
     from hyperpod_jlab.core.fields import descriptions
 
     help_texts = descriptions(model)
@@ -155,7 +155,7 @@ def option_name(flag: str) -> str:
 def to_spec_data(
     options: Iterable[SpecOption], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Put option values, by their names, where their fields lie in the spec's data; also returns the names that no option has."""
+    """Put option values, by name, into the spec's data; also returns the unknown names."""
     path_by_name = {option_name(entry.option.flag): entry.path for entry in options}
     data: dict[str, Any] = {}
     unknown = []

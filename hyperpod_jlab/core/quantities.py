@@ -1,4 +1,4 @@
-"""Durations, sizes and ranges as people write them."""
+"""Durations, sizes and ranges as users write them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _parse_duration(text: str) -> int | None:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people, such as ``45s``, ``2m 05s`` or ``1d 3h``."""
+    """Format a duration, such as ``45s``, ``2m 05s`` or ``1d 3h``."""
     total = int(seconds)
     if total < 60:
         return f"{total}s"
@@ -59,7 +59,7 @@ def parse_size(text: str) -> int:
     """Bytes in ``512M``, ``16G``, ``16GiB`` or ``1.5T`` (all units are powers of 1024).
 
     Raises:
-        ValueError: The text is no size, or is zero.
+        ValueError: The text is not a size, or is zero.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -71,7 +71,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """A size for people, such as ``1.5 GiB``."""
+    """Format a size, such as ``1.5 GiB``."""
     value = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -81,7 +81,7 @@ def format_size(size: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Lists of numbers as people write them: cells ``2-5,7`` and arrays ``0-9%4``.
+# Lists of numbers as users write them: cells ``2-5,7`` and arrays ``0-9%4``.
 
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MAX_NUMBER = 999_999_999
@@ -90,10 +90,10 @@ _MAX_ITEMS = 1_000_000
 
 
 def parse_ranges(text: str) -> tuple[int, ...]:
-    """The numbers in ``2-5,7``, in rising order and without repeats.
+    """The numbers in ``2-5,7``, ascending and without duplicates.
 
     Raises:
-        ValueError: The text is no such list, or a range runs backwards.
+        ValueError: The text is not such a list, or a range runs backwards.
     """
     if len(text) > _MAX_ITEMS:
         raise ValueError(f"the list is longer than {_MAX_ITEMS} characters")
@@ -112,14 +112,14 @@ def parse_ranges(text: str) -> tuple[int, ...]:
         if last - first >= _MAX_TASKS:
             raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
         count += last - first + 1
-        if count > 2 * _MAX_TASKS:  # some may stand there twice
+        if count > 2 * _MAX_TASKS:  # there may be duplicates
             raise ValueError(f"the list has more than {_MAX_TASKS} numbers")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Numbers as people write them: ``2-5,7``, in rising order and without repeats."""
+    """Format numbers as ``2-5,7``, ascending and without duplicates."""
     parts: list[list[int]] = []
     for number in sorted(set(numbers)):
         if parts and number == parts[-1][-1] + 1:
@@ -131,7 +131,7 @@ def format_ranges(numbers: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """The indices of an array and how many of its children may run at once (None: no limit)."""
+    """The indices of an array, and how many of its children may run concurrently (None: no limit)."""
 
     indices: tuple[int, ...]
     throttle: int | None = None
@@ -141,7 +141,7 @@ def parse_array(text: str) -> ArraySpec:
     """Parse ``0-9``, ``1,3,5`` or ``0-9%4``.
 
     Raises:
-        ValueError: The text is no such array, has too many indices, or a throttle of zero.
+        ValueError: The text is not such an array, has too many indices, or a throttle of zero.
     """
     indices_text, percent, limit = text.partition("%")
     if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):

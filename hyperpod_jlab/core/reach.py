@@ -1,6 +1,6 @@
-"""Whether one can submit to a HyperPod cluster from this machine, and if not, the one thing that is missing.
+"""Whether you can submit to a HyperPod cluster from this machine, and if not, what is missing.
 
-Pure: what was found on the way is given, nothing is looked at here.
+Pure rules: the facts are passed in, nothing is queried here.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ READY = "ready"
 """You can submit once the cluster is in the configuration."""
 
 NOT_CHECKED = "not-looked"
-"""Nobody has looked yet."""
+"""Not checked yet."""
 
 REACH_STATES = (
     *("configured", READY, NOT_CHECKED, "not-described", "not-in-service", "unknown-orchestrator"),
     *("no-file-system", "other-partition", "no-login-node", "no-controller", "no-right"),
     *("not-there", "no-way", "not-let-in", "no-namespace", "no-package", "not-known"),
 )
-"""The words that a `Reach` has."""
+"""The values of `Reach.word`."""
 
 _ADD_COMMAND = "hpj config add {name}"
 _UNAVAILABLE_STATES = {"creating", "deleting", "failed"}
@@ -38,10 +38,10 @@ class Reach:
     """Whether you can submit to a cluster from this machine.
 
     Attributes:
-        word: A word of `REACH_STATES`.
+        word: One of `REACH_STATES`.
         sentence: The same as a sentence.
-        next_step: What to do about it.
-        config: What to add to the configuration file, in TOML; a comment in it says what is still to be filled in.
+        next_step: What to do next.
+        config: What to add to the configuration file, in TOML; a comment in it says what to fill in.
     """
 
     word: str
@@ -52,12 +52,12 @@ class Reach:
 
 @dataclass(frozen=True)
 class SubmitTarget:
-    """Where runs go, as seen by one cluster.
+    """Where runs are submitted, as one cluster sees it.
 
     Attributes:
         here: The storage partition on this machine.
-        there: The same on the cluster's nodes; None where AWS does not tell it.
-        mount: Where the cluster's file system is mounted here, when the partition lies elsewhere.
+        there: The same on the cluster's nodes; None if AWS does not report it.
+        mount: Where the cluster's file system is mounted here, if the partition is elsewhere.
     """
 
     here: str
@@ -67,15 +67,15 @@ class SubmitTarget:
 
 @dataclass(frozen=True)
 class ReachFacts:
-    """What was found on the way to a cluster's scheduler.
+    """Facts from a connection attempt to a cluster's scheduler.
 
     Attributes:
-        problem: What stopped the look; None: the scheduler answered.
-        commands: Folder of Slurm's commands, where they are not on the PATH.
-        nodes: Instances of the cluster that were looked for in the Slurm that answers here.
+        problem: Why the attempt failed; None: the scheduler answered.
+        commands: Folder of Slurm's commands, if they are not on the PATH.
+        nodes: Instances of the cluster that were looked up in the Slurm cluster that answers here.
         known: How many of them it knows.
-        private: Whether the EKS cluster's API server has an address in its VPC only.
-        allowed: Whether Kubernetes lets this user make pods in the namespace called default.
+        private: Whether the EKS cluster's API server is only reachable within its VPC.
+        allowed: Whether this user has permission to create pods in the namespace ``default``.
     """
 
     problem: HyperpodError | None = None
@@ -95,10 +95,10 @@ def reach_of(
     """Whether you can submit to a cluster from this machine.
 
     Args:
-        cluster: The cluster, with the names under which the configuration has it, and where its file systems are mounted here.
-        facts: What was found on the way to its scheduler; None: nobody has looked.
-        target: Where runs go.
-        name: The name under which the configuration can have it; default: its own.
+        cluster: The cluster, with its names in the configuration and the mount points of its file systems.
+        facts: Facts from the connection attempt; None: not checked yet.
+        target: Where runs are submitted.
+        name: A free name for it in the configuration; default: its own.
     """
     name = name or cluster.name
     if cluster.configured_as:
@@ -273,7 +273,7 @@ _EKS_PROBLEMS: dict[str, tuple[str, Callable[[ReachFacts, HyperpodError, str], _
     "tls": ("no-way", _explain_other),
     "proxy": ("no-way", _explain_other),
 }
-"""What stopped the look, by its code: our word, and what is said."""
+"""Causes of a failed attempt, by error code: the `Reach.word` and the message."""
 
 
 def _unchecked(block: str) -> Reach:
@@ -292,15 +292,15 @@ def slurm_block(
     login_node: str | None = None,
     has_login_node: bool = False,
 ) -> str:
-    """What the configuration needs for a cluster with Slurm, in TOML.
+    """The configuration of a Slurm cluster, in TOML.
 
     Args:
         hyperpod: The HyperPod cluster's name.
         name: Its name in the configuration.
-        target: Where runs go.
-        commands: Folder of Slurm's commands, where they are not on the PATH.
-        login_node: A login node for ssh; None: Slurm's commands are here; empty: it is still to be filled in.
-        has_login_node: Whether AWS names its login nodes, so that none has to be filled in.
+        target: Where runs are submitted.
+        commands: Folder of Slurm's commands, if they are not on the PATH.
+        login_node: A login node for ssh; None: Slurm's commands are installed here; empty: to be filled in.
+        has_login_node: Whether AWS lists its login nodes, so that none has to be filled in.
     """
     lines = [_table(name), f"orchestrator = {quoted(SLURM)}", f"hyperpod = {quoted(hyperpod)}"]
     if commands is not None:
@@ -324,13 +324,13 @@ def slurm_block(
 
 
 def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) -> str:
-    """What the configuration needs for a cluster on EKS, in TOML.
+    """The configuration of an EKS cluster, in TOML.
 
     Args:
         hyperpod: The HyperPod cluster's name.
         name: Its name in the configuration.
         eks: The EKS cluster's name.
-        namespace: Namespace of the runs; None: the one called default; empty: it is still to be filled in.
+        namespace: Namespace of the runs; None: ``default``; empty: to be filled in.
     """
     lines = [
         _table(name),
@@ -351,8 +351,8 @@ def configure_command(cluster: HyperpodCluster, name: str, region: str | None = 
 
     Args:
         cluster: The cluster.
-        name: The name under which the configuration can have it.
-        region: Its region, where that is not the one in which AWS is asked by default.
+        name: A free name for it in the configuration.
+        region: Its region, if that is not the default one.
     """
     command = _ADD_COMMAND.format(name=_name_argument(cluster.name, name))
     return command if region is None else f"{command} --region {region}"

@@ -1,6 +1,6 @@
 """The records in a bundle, as data (docs/bundle-format.md describes the files).
 
-Unknown fields are ignored, so that a reader gets on with the records of a later version of the same format.
+Unknown fields are ignored, so that a reader can read records of a later version of the same format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ObservedState = Literal["waiting", "running", "ended"]
 
 
 UnixTime = Annotated[float, Field(ge=0, lt=253_402_300_000, allow_inf_nan=False)]
-"""Unix seconds of a moment before the year 10000: anything else in a record is damage."""
+"""Unix seconds before the year 10000; anything else in a record is damage."""
 
 
 class _Record(BaseModel):
@@ -25,17 +25,17 @@ class _Record(BaseModel):
 
 
 MAX_NODES = 1_000_000
-"""More nodes or processes than any run has: numbers in a bundle may be another user's."""
+"""Upper limit for nodes and processes: a bundle's numbers may come from another user."""
 
 Text = Annotated[str, Field(max_length=8192)]
 
 
 class Head(_Record):
-    """``bundle.json``: who made the bundle, when, for which cluster.
+    """``bundle.json``: who created the bundle, when, for which cluster.
 
-    `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that tells whether two submits of one id mean the same.
-    `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``, where it has several.
-    `space` is the shared space of Studio that the run acts as: everybody in it is `user` then.
+    `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that identifies equal submits of one id.
+    `kind` is the kind of the scheduler's object, such as ``PyTorchJob``, if there are several kinds.
+    `space` is the shared Studio space of the run; all its members are `user`.
     """
 
     format: Annotated[int, Field(ge=1)] = 1
@@ -58,7 +58,7 @@ class Head(_Record):
 
 
 class Submission(_Record):
-    """``submission.json``: the engine has taken the run."""
+    """``submission.json``: the engine has accepted the run."""
 
     scheduler_id: str
     submitted_at: UnixTime
@@ -127,7 +127,7 @@ class RankError(_Record):
 
 
 class Observation(_Record):
-    """``status/observations/<observer>.json``: what the scheduler said last; `detail` has its own words where the reason is ours."""
+    """``status/observations/<observer>.json``: the scheduler's latest observation; `detail` is its own message if we rephrase the reason."""
 
     time: UnixTime
     observer: str
@@ -142,7 +142,7 @@ class Observation(_Record):
 
 
 class Action(_Record):
-    """``status/actions/*.json``: what a user asked for; what was changed (the time limit in seconds), if anything."""
+    """``status/actions/*.json``: a user's action, with the changes (time limit in seconds), if any."""
 
     time: UnixTime
     action: ActionKind
@@ -152,7 +152,7 @@ class Action(_Record):
 
 
 class ProcessRecord(_Record):
-    """A process on some machine, told apart from any later one with the same number."""
+    """A process on a machine, distinguishable from later processes with the same pid."""
 
     time: UnixTime
     machine: str
@@ -176,7 +176,7 @@ class AttemptRecords:
 
 @dataclass(frozen=True)
 class RunRecords:
-    """All records of a run (or of an array's child) at one moment."""
+    """A snapshot of all records of a run (or of an array's child)."""
 
     head: Head
     submission: Submission | None = None

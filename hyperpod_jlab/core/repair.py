@@ -1,6 +1,6 @@
-"""A run whose node is being repaired has not failed: what its records say of the attempt is not the last word.
+"""A run whose node is under repair has not failed: the attempt's records are not final.
 
-What HyperPod does to a node is told by the scheduler (a reason in Slurm, a label in Kubernetes) and by AWS (the state of its instance).
+The scheduler (a reason in Slurm, a label in Kubernetes) and AWS (the instance's state) report what HyperPod does to a node.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hyperpod_jlab.core.run import Attempt
 from hyperpod_jlab.core.scheduler import Scheduler
 
 NodeRepair = Literal["replace", "reboot", "repair"]
-"""What HyperPod does to a node; ``repair`` where it is only known that it does something."""
+"""HyperPod's repairs of a node; ``repair`` if only the fact is known."""
 
 RECOVERING = "recovering"
-"""The reason code of a run that goes on once its nodes are back."""
+"""The reason code of a run that continues once its nodes are back."""
 
 _LABELS: Mapping[NodeRepair, str] = {
     "replace": "replaces",
@@ -40,7 +40,7 @@ def mark_under_repair(running: Attempt, observation: Observation | None) -> Atte
 
 
 def may_recover(observation: Observation) -> bool:
-    """Whether a run of which this is said may be on a node under repair, or wait since it was, and nothing of it is said yet."""
+    """Whether a run with this observation may be affected by a repair that the observation does not mention."""
     return (
         observation.state in {"running", "waiting"}
         and observation.reason_code != "held"
@@ -59,12 +59,12 @@ def with_repair_reason(
     repairs: Mapping[str, NodeRepair],
     scheduler: Scheduler,
 ) -> Observation:
-    """The word on a run, with the repair of its nodes as its reason; as it is where none of them is under repair.
+    """The observation of a run, with the repair of its nodes as the reason; unchanged if none is under repair.
 
     Args:
-        observation: What the scheduler says of it.
+        observation: The scheduler's observation.
         nodes: The nodes of its newest attempt.
-        repairs: What is done to nodes, by their names.
+        repairs: Repairs of nodes, by node name.
         scheduler: The cluster's scheduler.
     """
     nodes_under_repair = sorted(set(nodes) & repairs.keys())
@@ -92,13 +92,13 @@ def find_repairs(
     nodes: Iterable[str],
     begun_at: float | None,
 ) -> dict[str, NodeRepair]:
-    """What AWS does to nodes of a run, as the states of instances tell. Those that run, or of which nothing can be said, are left out.
+    """AWS' repairs of a run's nodes, from the states of instances; omits running and unknown ones.
 
     Args:
         scheduler: The cluster's scheduler.
         instances: All instances of the cluster.
         nodes: The nodes, by the scheduler's names.
-        begun_at: When the run's newest attempt began (Unix seconds): an instance that was launched later is another one.
+        begun_at: When the run's newest attempt began (Unix seconds): an instance that was launched later is a replacement.
     """
     by_key: dict[str, list[Instance]] = {}
     for instance in instances:
@@ -120,12 +120,12 @@ def find_repairs(
 def _repair_of(
     instances: Sequence[Instance], begun_at: float | None, *, replaced: bool
 ) -> NodeRepair | None:
-    """What is done to the node of these instances: of several, that of the old one and those that take its place.
+    """The repair of the node of these instances: the old one and its replacements.
 
     Args:
         instances: The instances.
         begun_at: When the attempt began.
-        replaced: Whether a node that has no instance any more is one whose successor is on its way.
+        replaced: Whether a node without an instance is being replaced.
     """
     if not instances:
         return "replace" if replaced else None

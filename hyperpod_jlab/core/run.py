@@ -1,4 +1,4 @@
-"""A run as every face shows it (the contract of ``--json`` and of REST)."""
+"""A run as every interface shows it (the contract of ``--json`` and of REST)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hyperpod_jlab.core.wire import Time
 State = Literal["submitting", "waiting", "running", "succeeded", "failed", "cancelled", "unknown"]
 
 RunState = TypeAliasType("RunState", State)
-"""A run's state, under a name in the schemas."""
+"""A run's state, under a name of its own in the schemas."""
 
 STATES: tuple[State, ...] = (
     "submitting",
@@ -27,12 +27,12 @@ STATES: tuple[State, ...] = (
 )
 
 ENDED: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
-"""The states after which nothing happens by itself."""
+"""Final states."""
 
 
 @dataclass(frozen=True)
 class FirstError:
-    """The error of the rank that failed first: where to look."""
+    """The error of the rank that failed first: the likely cause."""
 
     rank: int
     type: str
@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Status:
-    """What the records say of a run: the outcome of `hyperpod_jlab.core.state.derive`."""
+    """A run's status, derived from its records by `hyperpod_jlab.core.state.derive`."""
 
     state: RunState
     reason: str | None = None
@@ -72,7 +72,6 @@ class Status:
 
     @property
     def ended(self) -> bool:
-        """Whether the run has ended."""
         return self.state in ENDED
 
 
@@ -81,15 +80,15 @@ class Run(Status):
     """One run, or one child of an array.
 
     Attributes:
-        user: The name of the user with the number `uid`, who owns its folder.
-        queue: The queue that it was sent to.
-        scheduler_id: What the scheduler calls it.
-        kind: The kind of object that the scheduler has of it, such as ``PyTorchJob``; null where it has one only.
+        user: The name of the user with the id `uid`, who owns its folder.
+        queue: The queue that it was submitted to.
+        scheduler_id: The scheduler's id of it.
+        kind: The kind of the scheduler's object, such as ``PyTorchJob``; null if the scheduler has one kind only.
         parent: The id of the array that it is a child of.
         bundle: Its folder on this machine.
-        notebook: The notebook that it was sent from.
-        children: How many children an array has in each state; null without any.
-        space: The shared space of Studio that it acts as; null elsewhere.
+        notebook: The notebook that it was submitted from.
+        children: The number of an array's children in each state; null if it has none.
+        space: The shared Studio space that it belongs to; null outside one.
     """
 
     run_id: str
@@ -113,12 +112,12 @@ class Run(Status):
 
     @property
     def status(self) -> Status:
-        """Its outcome alone."""
+        """Its status alone."""
         return Status(**{name: getattr(self, name) for name in Status.__dataclass_fields__})
 
 
 # --------------------------------------------------------------------------------------------------
-# The state of an array as the sum of its children's: counts and the worst state.
+# An array's state as the sum of its children's: counts and the worst state.
 
 _BY_SEVERITY: tuple[State, ...] = ("failed", "unknown", "cancelled", "succeeded")
 
@@ -126,11 +125,11 @@ _BY_SEVERITY: tuple[State, ...] = ("failed", "unknown", "cancelled", "succeeded"
 def summarize_children(parent: Status, children: Sequence[tuple[Status, int]]) -> Status:
     """The array's status.
 
-    While a child may still change the array runs (or waits, when none has started); after that it has the worst of their states.
+    While a child may still change, the array runs (or waits, if none has started); after that it has the worst of their states.
 
     Args:
-        parent: What the array's own records say, such as being held.
-        children: The status of every child, with how many have it; one that never began ends with the array.
+        parent: The array's own records, such as a hold.
+        children: The status of every child, with its count; children that never started end with the array.
     """
     counts: Counter[State] = Counter()
     for child, count in children:
@@ -151,15 +150,15 @@ def summarize_children(parent: Status, children: Sequence[tuple[Status, int]]) -
             started_at=started,
             ended_at=max(ends, default=None),
         )
-    if parent.ended:  # children that live go on without it; the others were told of its end
+    if parent.ended:  # live children continue without it; the others get its end
         summary = f"its supervisor is not running; {summary}"
     busy = len(counts) > 1 or counts["running"] > 0
     if busy or parent.ended:
         return Status("running" if busy else "waiting", reason=summary, started_at=started)
-    if parent.state == "waiting":  # such as held: the array's own word says why
+    if parent.state == "waiting":  # for example held: the array's own reason
         return Status("waiting", reason=parent.reason or summary, reason_code=parent.reason_code)
     reason_by_code = {child.reason_code: child.reason for child, _ in children if child.reason_code}
-    if len(reason_by_code) == 1:  # all that know why say the same
+    if len(reason_by_code) == 1:  # all known reasons agree
         ((code, reason),) = reason_by_code.items()
         return Status("waiting", reason=f"{summary}: {reason}", reason_code=code)
     return Status("waiting", reason=summary)

@@ -1,4 +1,4 @@
-"""Run ids: made by the client, sorted by time, and the key that makes a submit idempotent.
+"""Run ids: created by the client, sorted by time, and the key that makes a submit idempotent.
 
 A run id is at the same time a folder, a Kubernetes label and an object's name, so it follows RFC 1123 with 40 characters at most.
 A child of an array is named ``<run_id>.<index>``.
@@ -14,19 +14,19 @@ from datetime import UTC, datetime
 from hyperpod_jlab.core.errors import InvalidInputError
 
 RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
-"""What a run id looks like (to be used with ``fullmatch``)."""
+"""The pattern of a run id (for ``fullmatch``)."""
 
 CHILD_ID = re.compile(rf"({RUN_ID.pattern})\.(0|[1-9][0-9]{{0,8}})")
 
 RESERVED = frozenset({"last"})
-"""Words that stand for a run on the command line, and so can be no run's id."""
+"""Words that select a run on the command line, and so cannot be a run id."""
 
 SHARDS = 64
-"""Number of folders over which bundles are spread."""
+"""Number of folders across which bundles are distributed."""
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """Make a run id such as ``20261121-120455-k3x9qd``: UTC seconds, then 30 random bits."""
+    """Create a run id such as ``20261121-120455-k3x9qd``: UTC seconds, then 30 random bits."""
     moment = (now or datetime.now(UTC)).astimezone(UTC)
     alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
     tail = "".join(secrets.choice(alphabet) for _ in range(6))
@@ -34,7 +34,7 @@ def new_run_id(now: datetime | None = None) -> str:
 
 
 def check_run_id(run_id: str) -> str:
-    """Return `run_id` when it is one.
+    """Return `run_id` if it is valid.
 
     Raises:
         InvalidInputError: It is not.
@@ -50,10 +50,10 @@ def check_run_id(run_id: str) -> str:
 
 
 def check_new_run_id(run_id: str) -> str:
-    """Return `run_id` when a new run may have it.
+    """Return `run_id` if a new run may have it.
 
     Raises:
-        InvalidInputError: It is none, or a word that stands for another run.
+        InvalidInputError: It is invalid, or a word that selects a run.
     """
     if run_id in RESERVED:
         raise InvalidInputError(
@@ -66,7 +66,7 @@ def check_new_run_id(run_id: str) -> str:
 
 
 def split_run_id(run_id: str) -> tuple[str, int | None]:
-    """Split a run id into the id of the bundle's run and the array index, which is None for a run that is no child.
+    """Split a run id into the id of the bundle's run and the array index, or None for a run that is not a child.
 
     Raises:
         InvalidInputError: It is neither a run id nor a child's.

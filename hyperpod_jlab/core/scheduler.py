@@ -1,11 +1,11 @@
-"""What code outside an engine has to know of a scheduler: the facts behind joins with AWS and the words of sentences. Each engine has one."""
+"""Facts about a scheduler that code outside its engine needs, for joins with AWS and for messages. Each engine defines one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SLURM, KUBERNETES = "slurm", "kubernetes"
-"""Names of the engines for the two orchestrators that HyperPod has (`Orchestrator` in SageMaker's API: none or Slurm, and Eks)."""
+"""Engine names of HyperPod's two orchestrators (`Orchestrator` in SageMaker's API: none or Slurm, and Eks)."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Scheduler:
         name: The engine's name, as `orchestrator` in the configuration.
         side: Where jobs see the storage partition, such as ``pod``.
         runs_locally: Whether its jobs run on this machine.
-        names_nodes_by_host: Whether a HyperPod node is called after its host, and a replaced one usually keeps its name; else it is called
-            after its instance, and a replaced one has another name.
-        after_node_loss: What becomes of a job whose node ends, a sentence without its subject; None where that is not known.
-        after_repair: What becomes of a run that runs on a node under repair.
-        reason_prefix: How a reason begins that is quoted from the scheduler.
+        names_nodes_by_host: Whether a HyperPod node is named after its host, and a replacement usually keeps the name; else it is named
+            after its instance, and a replacement has another name.
+        after_node_loss: What happens to a job whose node is lost, a sentence without its subject; None if unknown.
+        after_repair: What happens to a run on a node under repair.
+        reason_prefix: Prefix of a reason that quotes the scheduler.
     """
 
     name: str

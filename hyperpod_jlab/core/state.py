@@ -1,6 +1,6 @@
 """A run's state as a pure function of its records.
 
-The launcher's records, the newest word of the scheduler and the journal of user actions go in; the state comes out. Precedence for the end of an
+The inputs are the launcher's records, the scheduler's latest observation and the journal of user actions. Precedence for the end of an
 attempt: the user's cancel, the scheduler's verdict, the ranks' exit codes.
 """
 
@@ -14,7 +14,7 @@ from hyperpod_jlab.core.repair import mark_under_repair
 from hyperpod_jlab.core.run import ENDED, Attempt, FirstError, State, Status
 
 # --------------------------------------------------------------------------------------------------
-# A scheduler's verdicts on what ended, as states, codes and words.
+# A scheduler's verdicts as states, codes and messages.
 
 VERDICTS: dict[str, tuple[State, str, str]] = {
     "TIMEOUT": ("failed", "timeout", "it reached its time limit"),
@@ -32,7 +32,7 @@ VERDICTS: dict[str, tuple[State, str, str]] = {
 
 
 def after_requeue(last: Attempt, observation: Observation) -> Attempt:
-    """An attempt that was to be followed by another, of a run that ended instead: why it did says more."""
+    """The last attempt of a run that ended although a requeue was expected: the reason of the end is more informative."""
     state, code, message = VERDICTS.get(observation.verdict or "", ("", "", ""))
     if last.reason_code != "requeued" or state != "failed" or code == "requeued":
         return last
@@ -48,13 +48,13 @@ def after_requeue(last: Attempt, observation: Observation) -> Attempt:
 Submitter = Literal["alive", "dead", "unknown"]
 
 VERDICT_TIMEOUT = 60.0
-"""Seconds for which the scheduler's word on a failed attempt is waited for: it may be a time limit, or a restart may follow."""
+"""Seconds to wait for the scheduler's verdict on a failed attempt: it may be a time limit, or a restart may follow."""
 
 RESTARTS_USED_UP = "restarts_used_up"
-"""The reason code of a scheduler that ends what it had started again just then: the exit code that it gives is an earlier attempt's."""
+"""The reason code of a scheduler that ended a restart at once: its exit code belongs to an earlier attempt."""
 
 SUBMIT_TIMEOUT = 120.0
-"""Seconds after which a submit on another machine that left no trace counts as interrupted."""
+"""Seconds after which a submit on another machine without any trace counts as interrupted."""
 
 _LAST_SIGNAL = 64
 
@@ -65,9 +65,10 @@ class StateContext:
 
     Attributes:
         now: The time (Unix seconds).
-        submitter: Whether the process that submits still lives.
-        unreachable: Why the cluster cannot be asked about the run, or None when it can.
-        heard: Whether all launchers of the newest attempt that have not said their end were heard of just now, which tells that it runs although the cluster does not answer.
+        submitter: Whether the submitting process is alive.
+        unreachable: Why the cluster does not answer, or None if it does.
+        heard: Whether all launchers of the newest attempt that have not reported their end have a recent heartbeat,
+            which proves that it runs although the cluster does not answer.
     """
 
     now: float
@@ -77,7 +78,7 @@ class StateContext:
 
 
 def derive(records: RunRecords, context: StateContext) -> Status:
-    """The run's state at this moment."""
+    """The run's current state."""
     observations = _relevant_observations(records)
     observation = max(observations, key=lambda item: item.time, default=None)
     cancel = _first_cancel(records.actions)
@@ -108,12 +109,12 @@ def derive(records: RunRecords, context: StateContext) -> Status:
 
 
 def _is_accepted(records: RunRecords) -> bool:
-    """Whether anything shows that the engine has the run, although the submit may have been broken off before it could say so."""
+    """Whether anything proves that the engine has the run, even if the submit was interrupted before recording it."""
     return bool(records.submission or records.claim or records.attempts or records.owner)
 
 
 def _relevant_observations(records: RunRecords) -> tuple[Observation, ...]:
-    """What counts of the observations: a submit's word that it broke off does only until the run is taken, or sent again."""
+    """The relevant observations: a submit's report of its interruption only counts until the run is accepted, or submitted again."""
     is_accepted = _is_accepted(records)
     sent_at = max((intent.time for intent in records.intents), default=0.0)
     return tuple(
@@ -125,7 +126,7 @@ def _relevant_observations(records: RunRecords) -> tuple[Observation, ...]:
 
 
 def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
-    """The cancel that counts: one that comes later changes nothing."""
+    """The first cancel; later ones change nothing."""
     cancels = [action for action in actions if action.action == "cancel"]
     return min(cancels, key=lambda action: action.time, default=None)
 
@@ -142,14 +143,14 @@ def _before_attempts(
         state, code, message = VERDICTS.get(observation.verdict or "", VERDICTS["LOST"])
         if _was_cancelled_in_time(cancel, observation.time, observation):
             state, code, message = VERDICTS["CANCELLED"]
-        # A word of the scheduler's own, such as why it refused the run, is better than ours.
+        # The scheduler's own reason, such as why it refused the run, is better than ours.
         cancelled = state == "cancelled"
         return Status(
             state,
             reason=None if cancelled else observation.reason or message,
             reason_code=None if cancelled else observation.reason_code or code,
             exit_code=observation.exit_code
-            or None,  # a scheduler may say 0 of what it ended itself
+            or None,  # a scheduler may report 0 for what it ended itself
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
@@ -209,7 +210,7 @@ def _after_attempts(
         return _next_attempt(observation, cancel, attempts)
     if observation is not None and observation.state == "ended":
         last = after_requeue(last, observation)
-    # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
+    # Cancelled while waiting for its next attempt: the attempt failed, the run was cancelled.
     cancelled = (
         cancel is not None
         and observation is not None
@@ -242,9 +243,9 @@ def _next_attempt(
 
 
 def _waits_for_next(observation: Observation, last: Attempt) -> bool:
-    """Whether the scheduler says that the run waits for the attempt after this one.
+    """Whether the scheduler reports that the run waits for the attempt after this one.
 
-    It may name the attempt; by their times the two compare only as far as the clocks of the nodes and of the observer agree.
+    It may name the attempt; comparing times is only as good as the clocks of the nodes and the observer.
     """
     if observation.state != "waiting":
         return False
@@ -254,7 +255,7 @@ def _waits_for_next(observation: Observation, last: Attempt) -> bool:
 def _is_verdict_pending(
     context: Attempt, observation: Observation | None, moment: StateContext
 ) -> bool:
-    """Whether an attempt failed and the scheduler, which saw it running (or starts the next), has yet to say what becomes of it."""
+    """Whether an attempt failed and the verdict is pending: the scheduler last saw it running, or starting the next one."""
     if context.state == "succeeded" or observation is None or context.ended_at is None:
         return False
     if observation.state == "ended" or _waits_for_next(observation, context):
@@ -298,18 +299,18 @@ def _attempt(
 def _final_observation(
     number: int, observations: tuple[Observation, ...], *, last: bool
 ) -> Observation | None:
-    """The scheduler's word that this attempt ended: the first verdict on it, else what it said last."""
+    """The scheduler's observation that this attempt ended: the first verdict on it, else the latest observation."""
     verdicts = [
         item for item in observations if item.attempt == number and item.verdict is not None
     ]
-    if verdicts:  # LOST gives way to a word that knows better
+    if verdicts:  # LOST gives way to a better verdict
         return min(verdicts, key=lambda item: (item.verdict == "LOST", item.time))
     newest = max(observations, key=lambda item: item.time, default=None)
     if newest is None or newest.attempt not in {None, number}:
         return None
     if newest.state == "ended" and (last or newest.attempt == number):
         return newest
-    # Waiting again: whatever it says of this attempt is why the next one comes.
+    # Waiting again: a reason about this attempt is the reason for the next one.
     if newest.state == "waiting" and newest.attempt == number:
         return newest
     return None
@@ -325,7 +326,8 @@ def _ended(
 ) -> Attempt:
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
     ended_at = max(ends) if ends else (final.time if final else base.started_at)
-    # The last records of nodes may be missing when the partition was full just then; the scheduler knows better.
+    # Nodes' final records may be missing if the partition was full; the scheduler's verdict is
+    # better.
     is_completed = final is not None and final.verdict == "COMPLETED" and final.exit_code == 0
     clean = (complete or is_completed) and all(
         node.exit_code in {0, None} for node in attempt.nodes
@@ -340,12 +342,14 @@ def _ended(
         return replace(base, state="cancelled")
     if final is not None and final.verdict in VERDICTS:
         state, code, message = VERDICTS[final.verdict]
-        # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
+        # LOST and FAILED only mean that there is no better verdict; the exit code of a rank that
+        # ended by itself is one.
         ended_by_itself = complete and not (
             final.verdict == "LOST" and _was_stopped(attempt, complete)
         )
         if final.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            # Else its reason is why the run waits now; verdicts of launchers, and of events, are on the attempt alone.
+            # Else its reason is why the run waits now; verdicts from launchers and events only
+            # concern the attempt.
             if final.state == "ended" or final.observer in {"launcher", "events"}:
                 message, code = final.reason or message, final.reason_code or code
             return replace(base, state=state, reason=message, reason_code=code)
@@ -356,7 +360,7 @@ def _ended(
 def _was_cancelled_in_time(
     cancel: Action | None, ended_at: float | None, final: Observation | None
 ) -> bool:
-    """Whether a cancel came before the end; of what is lost, the end was some time after it was heard last."""
+    """Whether a cancel came before the end; a lost attempt ended some time after its last heartbeat."""
     if cancel is None:
         return False
     is_inferred = final is not None and final.verdict == "LOST" and final.attempt is None
@@ -368,7 +372,7 @@ def _was_stopped(attempt: AttemptRecords, complete: bool) -> bool:
 
 
 def _exit_code(nodes: tuple[NodeRecord, ...]) -> int | None:
-    """The exit code of the rank that failed first, else of the first node that failed on its own."""
+    """The exit code of the rank that failed first, else of the first node that failed by itself."""
     ranks = [
         (
             rank.ended_at or node.ended_at or 0.0,

@@ -1,7 +1,7 @@
-"""Idle shutdown of Studio: after how long without activity an application is stopped, and what runs in it with it.
+"""Idle shutdown of Studio: how long an application may be idle before Studio stops it, with everything that runs in it.
 
-From SageMaker's API: `AppLifecycleManagement.IdleSettings` of a domain's, a user profile's and a space's settings. Whether it is managed is said by
-profile or domain; the minutes by the space, else the profile, else the domain.
+From SageMaker's API: `AppLifecycleManagement.IdleSettings` in the settings of a domain, a user profile and a space. Profile or domain decide whether it
+is managed; the minutes come from the space, else the profile, else the domain.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 APPS = ("JupyterLab", "CodeEditor")
-"""Applications that Studio can stop when they are idle, by their types in its metadata."""
+"""Applications that Studio can stop when idle, by their types in its metadata."""
 
 MIN_IDLE_MINUTES = 60
-"""Minutes that Studio waits at least, by the API's model."""
+"""Minimum minutes, by the API's model."""
 
 
 @dataclass(frozen=True)
 class IdleSettings:
-    """What one of the three says; None where it does not.
+    """The settings of a domain, profile or space; None if unset.
 
     Attributes:
         managed: Whether idle applications are stopped.
-        minutes: After how many minutes.
+        minutes: Idle minutes until then.
     """
 
     managed: bool | None = None
@@ -35,11 +35,11 @@ class IdleSettings:
 
 @dataclass(frozen=True)
 class IdleShutdown:
-    """What holds.
+    """The effective settings.
 
     Attributes:
         on: Whether idle applications are stopped.
-        minutes: After how many minutes; None where nobody says it.
+        minutes: Idle minutes until then; None if unset.
     """
 
     on: bool
@@ -47,7 +47,7 @@ class IdleShutdown:
 
 
 def resolve_idle_shutdown(settings: Sequence[IdleSettings | None]) -> IdleShutdown:
-    """What holds of what was said: by the space first, then by its profile, then by the domain."""
+    """The effective settings: from the space first, then its profile, then the domain."""
     known_settings = [item for item in settings if item is not None]
     managed = next((item.managed for item in known_settings if item.managed is not None), False)
     minutes = next((item.minutes for item in known_settings if item.minutes is not None), None)
@@ -55,17 +55,17 @@ def resolve_idle_shutdown(settings: Sequence[IdleSettings | None]) -> IdleShutdo
 
 
 # --------------------------------------------------------------------------------------------------
-# How far the lifecycle configuration of this space has come: what its script writes into a file while it works.
+# Progress of this space's lifecycle configuration: the status file that its script writes.
 
 SILENCE_TIMEOUT = timedelta(minutes=10)
-"""How long a script that works may say nothing: its longest step, fetching packages, takes a minute or two."""
+"""Maximum silence of a running script: its longest step, downloading packages, takes a minute or two."""
 
 _Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 _Text = Annotated[str, Field(max_length=4000)]
 
 
 class LifecycleStepStatus(BaseModel):
-    """A step of the script, and what it has to say."""
+    """A step of the script, with its message."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +75,7 @@ class LifecycleStepStatus(BaseModel):
 
 
 class LifecycleStatus(BaseModel):
-    """What the file says (lifecycle-configs/README.md). Members that are not known here are newer, and are left out."""
+    """The status file (lifecycle-configs/README.md). Unknown fields come from newer versions and are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -87,17 +87,16 @@ class LifecycleStatus(BaseModel):
     steps: Annotated[tuple[LifecycleStepStatus, ...], Field(max_length=50)]
 
     def state_at(self, now: datetime) -> Literal["running", "done", "failed", "stopped"]:
-        """Its state: ``stopped`` is one that says that it works, and has said nothing for too long."""
+        """Its state; ``stopped`` means that it claims to be running, but has been silent for too long."""
         if self.state == "running" and now - self.updated > SILENCE_TIMEOUT:
             return "stopped"
         return self.state
 
     @property
     def failed_step(self) -> LifecycleStepStatus | None:
-        """The first step that failed."""
         return next((step for step in self.steps if step.state == "failed"), None)
 
     @property
     def current(self) -> LifecycleStepStatus | None:
-        """The step that is being done."""
+        """The step in progress."""
         return next((step for step in self.steps if step.state == "running"), None)

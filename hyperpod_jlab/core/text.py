@@ -1,6 +1,6 @@
-"""Text of others that a terminal may get: a job's lines keep their colours, and nothing else in them reaches the terminal as a command.
+"""Sanitizing others' text for a terminal: a job's lines keep their colours, and no other control sequence reaches the terminal.
 
-What a terminal does on command is more than moving its cursor: it fills the clipboard, types answers into the shell, hides what was shown.
+Control sequences do more than move the cursor: they fill the clipboard, type answers into the shell, hide output.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ _RESETS = (RESET_STYLE, "\x1b[m")
 _STYLE = re.compile(rf"\x1b\[[0-9:;]{{0,{_MAX_STYLE_LENGTH}}}m")
 _HIDDEN = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _COMMAND = re.compile(
-    # Any escape sequence but a style: strings such as those of operating system commands, whole; control sequences; those of two characters.
+    # Any escape sequence except styles: whole strings such as operating system commands; control
+    # sequences; two-character sequences.
     rf"\x1b(?!\[[0-9:;]{{0,{_MAX_STYLE_LENGTH}}}m)(?:"
     r"[\]PX^_][^\n\x07\x18\x1a\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])?"
     r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]"
-    # Controls in their 8-bit form, overrides of the direction of writing, and bytes that Python carries along as half characters.
+    # 8-bit control characters, overrides of the text direction, and bytes that Python represents as
+    # surrogates.
     rf"|(?P<hidden>{_HIDDEN.pattern})"
 )
 _MAX_INCOMPLETE = 256
@@ -33,7 +35,7 @@ _RETURN = re.compile(r"\r(?!\n|$)")
 
 
 def printable(text: str) -> str:
-    """Text on one line without control characters, so that a name or a message cannot move the cursor."""
+    """The text on one line without control characters, so that a name or message cannot move the cursor."""
     if text.isprintable():
         return text
     return "".join(
@@ -42,53 +44,53 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Text like `printable` makes it, but still over as many lines."""
+    """The text as `printable` returns it, but with its line breaks."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def terminal_text(text: str) -> str:
-    """Text of several lines as a terminal may show it: tabs, newlines and colours stay, and the colours end with the text.
+    """A text of several lines for a terminal: tabs, newlines and colours stay, and colours end with the text.
 
-    Other escape sequences and control characters are left out. What would be invisible and yet do something is shown as its escape: a
-    carriage return within a line, an 8-bit control, an override of the direction of writing.
+    Removes other escape sequences and control characters. Shows invisible but effective characters as their escapes: a carriage return
+    within a line, an 8-bit control, an override of the text direction.
     """
     safe = keep_styles(_RETURN.sub(r"\\r", text).replace("\r", ""))
     return safe + RESET_STYLE if _is_open(safe) else safe
 
 
 def terminal_json(text: str) -> str:
-    """The same JSON, with those characters as escapes that a terminal would take for commands; JSON itself escapes only the old ones."""
+    """The same JSON, with terminal control characters escaped; JSON itself only escapes the ASCII ones."""
     return _HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def keep_styles(text: str) -> str:
-    """A text of which only styles (``ESC [ ... m``) are left of all that commands a terminal; carriage returns stay."""
+    """The text with styles (``ESC [ ... m``) as its only control sequences; carriage returns stay."""
     return _COMMAND.sub(_kept_part, text)
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether bytes of a log hold nothing that `styled` would change or keep as a style. Quick: it is asked of whole logs."""
+    """Whether log bytes contain nothing that `styled` would change, and no styles. Fast: it is called on whole logs."""
     if len(data.translate(None, _CONTROLS)) != len(data):
         return False
     return data.isascii() or not any(pattern.search(data) for pattern in _WIDE)
 
 
 def keep_styles_of_lines(lines: list[str]) -> list[str]:
-    """Whole lines like `styled` makes them, each of which ends its own styles."""
+    """Whole lines as `styled` returns them; each ends its own styles."""
     safe_lines = keep_styles("\n".join(lines)).split("\n")
     return [line + RESET_STYLE if _is_open(line) else line for line in safe_lines]
 
 
 def _is_open(line: str) -> bool:
-    """Whether a line's last style goes on behind it."""
+    """Whether a line's last style continues after it."""
     start = line.rfind("\x1b")
     return start >= 0 and not line.startswith(_RESETS, start)
 
 
 class TerminalLine:
-    """One line that comes in pieces: a sequence that is torn between two is put together, and its styles go on.
+    """One line that arrives in pieces: joins a sequence that is split between two pieces, and continues its styles.
 
-    Each piece ends its styles, so that what stands behind it, such as another rank's line, keeps its own.
+    Each piece ends its styles, so that other text after it, such as another rank's line, is not affected.
     """
 
     def __init__(self) -> None:
@@ -100,8 +102,8 @@ class TerminalLine:
 
         Args:
             text: The piece.
-            is_new: Whether it replaces what was shown of the line.
-            last: Whether the line ends with it; if not, a sequence may go on in the next one.
+            is_new: Whether it replaces the line's earlier text.
+            last: Whether the line ends with it; if not, a sequence may continue in the next piece.
         """
         text = text if is_new else self._incomplete + text
         self._incomplete = ""

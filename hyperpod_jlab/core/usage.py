@@ -1,4 +1,4 @@
-"""What an ended run used: time, accelerators, memory; from the scheduler's accounting or the run's own records."""
+"""Usage of an ended run: time, accelerators, memory; from the scheduler's accounting or the run's own records."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Usage(BaseModel):
-    """What a run used in all its attempts together (``status/usage.json``).
+    """Usage of a run in all its attempts together (``status/usage.json``).
 
     Attributes:
-        source: Who says it: the scheduler's accounting, or the run's own records. What the accounting leaves out comes from the records even so.
-        attempts: How many attempts the records had; with others it is out of date.
-        elapsed: Seconds that the attempts took together; of an array, that its children took.
+        source: The scheduler's accounting, or the run's own records. Values that the accounting lacks come from the records in either case.
+        attempts: Number of attempts in the records; a different number means that the usage is out of date.
+        elapsed: Total seconds of the attempts; of an array, of its children.
         nodes: Nodes of the largest attempt.
         cpu_seconds: CPU time of all processes.
-        accelerator_seconds: Seconds that the run had accelerators, times their number; 0 when it had none, None when it is not known.
-        accelerator_kind: What they are: ``gpu`` or ``neuron``.
-        max_memory: Bytes: the most that one process had, or all processes of a node together as far as the scheduler sampled them. A node's true peak is at least that.
+        accelerator_seconds: Seconds with accelerators, times their number; 0 without accelerators, None if unknown.
+        accelerator_kind: ``gpu`` or ``neuron``.
+        max_memory: Bytes: the peak of one process, or of all processes of a node together as the scheduler sampled them. A node's true peak is at least that.
         exit_code: Of the rank that failed first; 128+N after signal N.
         signal: The signal that ended it.
     """
@@ -46,11 +46,11 @@ class Usage(BaseModel):
 
 
 def usage_of_records(runs: Sequence[RunRecords], accelerators: Accelerators | None) -> Usage:
-    """What the records of a run say.
+    """Usage from a run's records.
 
     Args:
-        runs: Its records; an array's are those of its children.
-        accelerators: What it has on each node; None when that is not known.
+        runs: Its records; for an array those of its children.
+        accelerators: Accelerators per node; None if unknown.
     """
     attempts = [(attempt, _end(run, attempt)) for run in runs for attempt in run.attempts]
     nodes = [node for attempt, _ in attempts for node in attempt.nodes]
@@ -68,7 +68,7 @@ def usage_of_records(runs: Sequence[RunRecords], accelerators: Accelerators | No
 
 
 def signal_of(records: RunRecords, exit_code: int | None) -> int | None:
-    """The signal that a rank or node of the last attempt ended with, if it is the one that the exit code tells of."""
+    """The signal that ended a rank or node of the last attempt, if it matches the exit code."""
     if not records.attempts or exit_code is None:
         return None
     nodes = records.attempts[-1].nodes
@@ -79,7 +79,7 @@ def signal_of(records: RunRecords, exit_code: int | None) -> int | None:
 
 
 def _end(run: RunRecords, attempt: AttemptRecords) -> float | None:
-    """When an attempt's nodes ended that left no last word: with the last of the others, else when the scheduler said so."""
+    """The end of nodes without a final record: with the last of the others, else the scheduler's time."""
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
     if ends:
         return max(ends)
@@ -99,7 +99,7 @@ def _seconds(node: NodeRecord, end: float | None) -> float:
 
 
 def _elapsed(nodes: Sequence[NodeRecord], end: float | None) -> float:
-    # Each node by its own clock: those of two nodes may differ by minutes.
+    # Each node by its own clock: clocks of two nodes may differ by minutes.
     return max((_seconds(node, end) for node in nodes), default=0.0)
 
 

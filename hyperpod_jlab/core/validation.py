@@ -1,4 +1,4 @@
-"""Turning pydantic's complaints into errors of ours: the field by name, one sentence, and the nearest valid name for a misspelt one."""
+"""Convert pydantic's errors to ours: the field by name, one sentence, and the closest valid name for a misspelt one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"
 """The pattern of a run's name."""
 
 LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-"""The pattern of names that stand in other programs' options."""
+"""The pattern of names that are passed to other programs' options."""
 
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 """The pattern of names in Kubernetes."""
@@ -25,16 +25,16 @@ DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 """The pattern of names of most objects in Kubernetes."""
 
 DOMAIN_ID = r"^d-(-*[a-z0-9]){1,61}$"
-"""The pattern of ids of domains of Studio (SageMaker's model of ``DomainId``)."""
+"""The pattern of Studio domain ids (SageMaker's model of ``DomainId``)."""
 
 FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
-"""The pattern of ids of file systems of FSx."""
+"""The pattern of FSx file system ids."""
 
 REGION = r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"
 """The pattern of AWS regions."""
 
 _MAX_VALUE_LENGTH = 60
-"""Characters of the user's own words that a message repeats."""
+"""Maximum characters of the user's input that a message repeats."""
 
 
 _MAX_NUMBER_SHOWN = 10**15
@@ -77,7 +77,7 @@ _MESSAGES: Mapping[str, tuple[str, str | None]] = {
     "too_long": ("must have at most {max_length} entries, not {actual_length}", None),
     "string_pattern_mismatch": ("{given} is not valid here", "it must match {pattern}"),
 }
-"""Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
+"""Our messages for pydantic's error types, with a hint; placeholders are filled from the error's context and the given value."""
 
 _PATTERN_NAMES: Mapping[str, str] = {
     NAME: "must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit",
@@ -85,14 +85,14 @@ _PATTERN_NAMES: Mapping[str, str] = {
     DNS_LABEL: "must have at most 63 lower-case letters, digits and -, and start and end with a letter or digit",
     DNS_SUBDOMAIN: "must have at most 253 lower-case letters, digits, - and ., and start and end with a letter or digit",
 }
-"""Patterns in words."""
+"""Descriptions of patterns."""
 
 
 def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_spec") -> Model:
     """Validate plain data.
 
     Raises:
-        InvalidInputError: With the first problem in words, its field in ``detail.field`` and all of them in ``detail.problems``.
+        InvalidInputError: With the first problem, its field in ``detail.field`` and all of them in ``detail.problems``.
     """
     _check_text(data, (), code)
     try:
@@ -102,7 +102,7 @@ def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_s
 
 
 def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidInputError:
-    """The error of ours for one of pydantic's, of a model or a dataclass."""
+    """Convert pydantic's error for a model or a dataclass."""
     problems: list[dict[str, str | None]] = []
     for entry in error.errors(include_url=False):
         location, parent_type = _location(model, entry["loc"])
@@ -121,7 +121,7 @@ def _to_error(problems: list[dict[str, str | None]], code: str) -> InvalidInputE
 
 
 def _location(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
-    """The field's path without the words that pydantic adds for unions and keys, and the type that its last step lies in."""
+    """The field's path without pydantic's entries for unions and keys, and the type that contains its last step."""
     location: list[str] = []
     annotation: Any = model
     parent_type: Any = model
@@ -149,7 +149,7 @@ def _step_into(annotation: Any, name: str) -> tuple[Any, bool]:
 
 
 def _unwrap(annotation: Any) -> Any:
-    """A type without what is annotated to it, and without None."""
+    """A type without annotations and without None."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _unwrap(arguments[0])
@@ -191,7 +191,7 @@ def _problem(location: list[str], parent_type: Any, entry: Any) -> dict[str, str
 
 
 def _message_for(entry: Any) -> tuple[str, str | None]:
-    """What is wrong with a value, and what to do about it; pydantic's own words for what is not in the table."""
+    """The message for an invalid value, and the hint; pydantic's own message if the table has none."""
     kind, context = entry["type"], entry.get("ctx", {})
     if kind not in _MESSAGES:
         return str(entry["msg"]).removeprefix("Value error, "), None
@@ -227,7 +227,7 @@ def _format_value(value: Any) -> str:
 
 
 def _check_text(data: Any, location: tuple[str, ...], code: str) -> None:
-    """Refuse text that no file can hold: half a character, as undecodable bytes of a command line become.
+    """Refuse text that cannot be encoded: surrogates, which undecodable bytes of a command line become.
 
     Raises:
         InvalidInputError: With the field.

@@ -1,7 +1,7 @@
-"""The wire format: dataclasses of the core are what ``--json``, REST and OpenAPI show, by pydantic's `TypeAdapter`.
+"""The wire format: ``--json``, REST and OpenAPI show the core's dataclasses, by pydantic's `TypeAdapter`.
 
-A field of a dataclass is a key of its JSON object. Times are of the type `Time`. What differs from that says so in the class:
-a class with properties that are shown, or with fields that are not, is a `Wire`. pydantic is imported when the first adapter is made.
+A dataclass field is a key of the JSON object. Times are of type `Time`. Exceptions are declared in the class:
+a class with serialized properties or hidden fields is a `Wire`. pydantic is imported when the first adapter is created.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WIRE_PROPERTY: Final = "__shown__"
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
-"""Metadata of a `dataclasses.field` of a `Wire` that is not on the wire."""
+"""Metadata of a `dataclasses.field` of a `Wire` that is not serialized."""
 
 
 def unix_time(text: str | None) -> float | None:
@@ -39,7 +39,7 @@ def iso_time(moment: float | None) -> str | None:
 
 
 def _iso(moment: float) -> str:
-    """As `datetime.isoformat`, in a third of the time: a table of 10,000 jobs has 40,000 times."""
+    """Same result as `datetime.isoformat` in a third of the time: a table of 10,000 jobs has 40,000 times."""
     second = math.floor(moment)
     micro = round((moment - second) * 1e6)
     if micro == 1_000_000:
@@ -69,11 +69,11 @@ class _Iso:
 
 
 Time = Annotated[float, _Iso]
-"""Unix seconds; on the wire ISO 8601 UTC with milliseconds."""
+"""Unix seconds; serialized as ISO 8601 UTC with milliseconds."""
 
 
 class As:
-    """An annotation: the value is on the wire what a function makes of it, of this type."""
+    """An annotation: a function converts the value to this type for the wire."""
 
     def __init__(self, kind: Any, change: Callable[[Any], Any]) -> None:
         self._kind = kind
@@ -91,7 +91,7 @@ class As:
 
 
 def wire_property(getter: Getter) -> Getter:
-    """Mark the getter of a property of a `Wire` as a key of its JSON object. Put it below ``@property``."""
+    """Mark a property's getter of a `Wire` as a key of its JSON object. Put it below ``@property``."""
     setattr(getter, _WIRE_PROPERTY, True)
     return getter
 
@@ -124,7 +124,7 @@ class Wire:
 
 
 def _wire_properties(kind: type[Any]) -> dict[str, Any]:
-    """The types of the properties that are shown, by their names, those of base classes first."""
+    """The types of the serialized properties, by name, base classes first."""
     return {
         name: get_type_hints(value.fget, include_extras=True)["return"]
         for base in reversed(kind.__mro__)
@@ -147,17 +147,17 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def to_plain(value: object, kind: Any = None) -> Any:
-    """A value as plain data, ready for JSON.
+    """A value as plain data for JSON.
 
     Args:
-        value: A dataclass, or what holds some.
-        kind: Its type, for what is no dataclass.
+        value: A dataclass, or a container of them.
+        kind: Its type, for other values.
     """
     return adapter(kind or type(value)).dump_python(value, mode="json")
 
 
 def to_json(value: object, kind: Any) -> bytes:
-    """A value of a type as JSON. A character that UTF-8 does not have, as in a file's name, is written as its JSON escape."""
+    """A value of a type as JSON. A character that UTF-8 cannot encode, as in a file's name, is written as its JSON escape."""
     from pydantic_core import PydanticSerializationError
 
     try:
@@ -167,6 +167,6 @@ def to_json(value: object, kind: Any) -> bytes:
 
 
 def from_plain(kind: type[Value], data: object) -> Value:
-    """The value that `to_plain` made plain data of, of a type whose values are on the wire as a whole. Keys that are missing have their defaults."""
+    """The inverse of `to_plain`, for types whose fields are all serialized. Missing keys get their defaults."""
     value: Value = adapter(kind).validate_python(data)
     return value

@@ -1,1 +1,1 @@
-"""Insights and actions on top of clusters and runs, a folder each. Nothing else imports a feature by name."""
+"""Insights and actions on top of clusters and runs, one folder each. Nothing else imports a feature by name."""

@@ -1,4 +1,4 @@
-"""Runs: submit, list, show, act, clean; their routes and commands."""
+"""Runs: submit, list, show, act, clean; with their routes and commands."""
 
 from hyperpod_jlab.contributions import Command, Follow, Route
 
@@ -59,7 +59,8 @@ ROUTES = (
     Route("get", "runs", "read", "routes:list_runs"),
     Route("post", "runs", "execute", "submit_routes:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "submit_routes:list_cells"),
-    # It reads the source's files and starts the interpreter that the spec names, so who may only look may not do it.
+    # It reads the source's files and starts the interpreter that the spec names: not a read-only
+    # action.
     Route("post", "runs/preview", "execute", "submit_routes:preview_run"),
     Route("get", "runs/{run_id}", "read", "routes:show_run"),
     Route("post", "runs/{run_id}/cancel", "execute", "routes:cancel_run"),

@@ -1,7 +1,7 @@
-"""Removing old runs from the storage partition, and code that no run needs any more.
+"""Remove old runs from the storage partition, and code that no run needs.
 
-Only runs that have ended go, and none that a live one waits for. A bundle goes out of sight with one rename before anything in it is removed, so nobody
-ever sees half a run; what a broken-off clean-up leaves behind is removed by the next one.
+Removes only runs that have ended and that no live run waits for. One rename hides a bundle before its files are removed, so no reader sees half a run;
+the next clean-up removes what an interrupted one left behind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CODE_AGE = 3600.0
 
 @dataclass(frozen=True)
 class OldRun:
-    """A run that may go; `size` is what its own files take."""
+    """A run that can be removed; `size` is the size of its own files."""
 
     run: Run
     size: int
@@ -42,7 +42,7 @@ class OldRun:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """An old run that has to stay, and why."""
+    """An old run that cannot be removed, and why."""
 
     run_id: str
     reason: str
@@ -53,13 +53,13 @@ class CleanPlan:
     """What a clean-up would remove.
 
     Attributes:
-        runs: Runs that go.
-        kept: Runs that are old enough and stay all the same.
-        staging: Folders of submits that were broken off long ago.
+        runs: Runs that are removed.
+        kept: Runs that are old enough but cannot be removed.
+        staging: Folders of submits that were interrupted long ago.
         staging_size: Bytes in them.
-        code: Number of files of code that nobody uses then.
+        code: Number of code files that become unused.
         code_size: Bytes in them.
-        secrets: Folders with secrets of runs that have ended, however lately: nobody will read them again.
+        secrets: Folders with secrets of ended runs, however recent: they are not read again.
     """
 
     runs: tuple[OldRun, ...]
@@ -82,7 +82,7 @@ class CleanPlan:
 
 
 class Cleaner:
-    """Cleans one storage partition, as far as this user's own runs go."""
+    """Cleans this user's runs on one storage partition."""
 
     def __init__(self, partition: Partition, runs: Runs) -> None:
         self._partition = partition
@@ -90,7 +90,7 @@ class Cleaner:
         self._store = ContentStore(partition)
 
     async def plan(self, min_age: float, *, keep_failed: bool = False) -> CleanPlan:
-        """What would be removed.
+        """Plan a clean-up.
 
         Args:
             min_age: Only runs that ended this many seconds ago or earlier.
@@ -118,7 +118,7 @@ class Cleaner:
         return replace(plan, secrets=await asyncio.to_thread(_secrets_of, active_ids))
 
     async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
-        """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
+        """Remove what was planned, except what is in use again; returns the errors."""
         runs = (await self._runs.list(RunFilter())).runs
         needed_by = await asyncio.to_thread(self._dependencies, runs)
         ended = {run.run_id for run in runs if run.state in ENDED}
@@ -129,16 +129,17 @@ class Cleaner:
         ]
         for old_run in plan.runs:
             if old_run.run.status.reason_code == "submit_interrupted":
-                with contextlib.suppress(HyperpodError):  # what it left on its cluster
+                with contextlib.suppress(HyperpodError):  # its leftovers on the cluster
                     await self._runs.act(old_run.run.run_id, "cancel", wait=False)
         return await asyncio.to_thread(self._remove, removable, (*plan.staging, *plan.secrets))
 
     def _dependencies(self, runs: tuple[Run, ...]) -> dict[str, str]:
-        """Runs that a live one waits for, with its id."""
+        """Runs that a live run waits for, with the id of that run."""
         needed_by: dict[str, str] = {}
         for run in runs:
             if run.state not in ENDED:
-                # A damaged or somebody's private one has no spec to look at, and one that was removed meanwhile needs nothing.
+                # A damaged or private run has no readable spec; a run that was just removed needs
+                # nothing.
                 with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
                     needed_by |= dict.fromkeys(
                         self._runs.bundle(run.run_id).spec().after, run.run_id
@@ -174,12 +175,12 @@ class Cleaner:
                 with storage_errors(target):
                     remove_tree(target)
             except NotFoundError:
-                continue  # another clean-up runs
+                continue  # another clean-up is running
             except HyperpodError as error:
                 problems.append(error)
         for entry, status in list(self._store.entries()):
             if status.st_nlink == 1 and (freed.shared[status.st_ino] or _is_unused(status)):
-                # A submit that links it just now keeps its link; a later one puts the file there again.
+                # A concurrent submit keeps its link; a later one stores the file again.
                 try:
                     with storage_errors(entry):
                         descent.unlink(entry)
@@ -188,18 +189,18 @@ class Cleaner:
         return problems
 
     def _stale_staging(self) -> Iterator[Path]:
-        """Staging folders of our own that nobody has touched for a day."""
+        """This user's staging folders that were not modified for a day."""
         runs = self._partition.runs
-        with contextlib.suppress(OSError):  # there are none yet
+        with contextlib.suppress(OSError):  # does not exist
             for shard in sorted(descent.list_names(runs)):
-                with contextlib.suppress(OSError):  # another clean-up runs
+                with contextlib.suppress(OSError):  # another clean-up is running
                     for name in sorted(descent.list_names(runs / shard)):
                         if name.startswith(STAGING) and _is_old(runs / shard / name):
                             yield runs / shard / name
 
 
 def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
-    """Secrets that ended runs left behind; those of a broken-off submit are still needed when it is sent again."""
+    """Secrets that ended runs left behind; an interrupted submit still needs its own when it is sent again."""
     folders = (
         Path(run.bundle) / "secrets"
         for run in runs
@@ -209,21 +210,21 @@ def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
 
 
 def _is_old(staging: Path) -> bool:
-    """Whether a staging folder is this user's, and was touched by nothing for a day."""
+    """Whether a staging folder is this user's and nothing in it changed for a day."""
     try:
         status = descent.state(staging)
-    except FileNotFoundError:  # another clean-up runs
+    except FileNotFoundError:  # another clean-up is running
         return False
     return status.st_uid == os.getuid() and time.time() - status.st_ctime > _STAGING_AGE
 
 
 def _is_unused(status: os.stat_result) -> bool:
-    """Whether a stored file has lain unused long enough that no submit is about to use it: a link made or removed counts as a change."""
+    """Whether a stored file has been unused long enough that no submit is about to link it: adding or removing a link updates its ctime."""
     return time.time() - status.st_ctime > _CODE_AGE
 
 
 # --------------------------------------------------------------------------------------------------
-# Which runs lie in the old layout of the partition, and moving them.
+# Find runs in the partition's old layout and move them.
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ class MigrationPlan:
 
     Attributes:
         runs: Runs that can be moved.
-        kept: Runs that have to stay for now, with the reason.
+        kept: Runs that cannot be moved yet, with the reason.
     """
 
     runs: tuple[str, ...]
@@ -240,13 +241,13 @@ class MigrationPlan:
 
 
 async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
-    """This user's runs in the old layout. One that has not ended stays: its job knows its bundle by the old path."""
+    """This user's runs in the old layout. A live run stays: its job uses the bundle's old path."""
     run_ids = await asyncio.to_thread(lambda: sorted(runs_in_old_layout(hyperpod.partition)))
     removable, blocked = [], []
     for run_id in run_ids:
         try:
             run = await hyperpod.runs.get(run_id)
-        except HyperpodError:  # a damaged one moves as it is
+        except HyperpodError:  # a damaged one is moved unchanged
             removable.append(run_id)
             continue
         if run.status.ended:
@@ -257,9 +258,9 @@ async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
 
 
 async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> MigrationResult:
-    """Move what was planned.
+    """Carry out a migration.
 
     Raises:
-        StorageError: The new place cannot be made, or is not to be trusted.
+        StorageError: The new folder cannot be created or is not trustworthy.
     """
     return await asyncio.to_thread(migrate, hyperpod.partition, plan.runs)

@@ -1,4 +1,4 @@
-"""The code of an earlier run as capture would have made it, for a new run with the same code."""
+"""The code of an earlier run, in the form in which capture returns it, for a new run with the same code."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _CODE, _WORK = "code/", "work/"
 
 
 def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
-    """The code of a run as it was sent, even when the run itself has changed its files since.
+    """The code of a run as it was submitted, even if the run has changed its files since.
 
     Args:
         partition: The storage partition.
         run_id: The earlier run.
-        spec: The new run's spec: its arguments take the place of the old ones.
+        spec: The new run's spec; its arguments replace the old ones.
 
     Raises:
-        NotFoundError: There is no such run.
+        NotFoundError: The run does not exist.
         DamagedBundleError: Its bundle cannot be read.
-        ConflictError: A file of it is gone.
+        ConflictError: One of its files is missing.
     """
     bundle = BundleReader(partition, run_id)
     head = bundle.head()
-    # The launcher of this version comes with every submit.
+    # Every submit adds the launcher of this version.
     entries = [entry for entry in bundle.files() if entry["path"].startswith((_CODE, _WORK))]
     files, project = [], []
     for entry in entries:
@@ -66,7 +66,7 @@ def find_notebook(partition: Partition, run_id: str) -> str | None:
 
 
 def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
-    """The file with the bytes that were sent: in the content store, else in the bundle."""
+    """The file with the submitted bytes: in the content store, else in the bundle."""
     for path in find_sent_paths(bundle, entry):
         with contextlib.suppress(OSError):
             if digest_of(path) == entry["digest"]:
@@ -75,7 +75,7 @@ def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
 
 
 def _bytes_of(bundle: BundleReader, path: Path, entry: dict[str, Any]) -> bytes:
-    """The bytes of a file of code; the very ones that are returned are those that were sent."""
+    """The bytes of a code file, verified against the submitted ones."""
     with contextlib.suppress(OSError):
         data = descent.read(path)
         if hashlib.sha256(data).hexdigest() == entry["digest"]:
@@ -93,7 +93,7 @@ def _code_missing_error(bundle: BundleReader, entry: dict[str, Any]) -> Conflict
 
 
 def _command(bundle: BundleReader, spec: JobSpec) -> tuple[Any, ...]:
-    """The old command with the new arguments, which always stand at its end."""
+    """The old command with the new arguments, which always come last."""
     command = bundle.command()
     old_args = bundle.spec().args
     return (*command[: len(command) - len(old_args)], *(spec.args if command else ()))

@@ -109,7 +109,7 @@ def runs(
 async def _list(hyperpod: Hyperpod, run_filter: RunFilter) -> RunPage:
     listing = await hyperpod.runs.list(run_filter)
     if not listing.runs and run_filter.cluster not in {None, *hyperpod.settings.clusters}:
-        # Runs of a cluster that is no longer configured are listed; a misspelt name is told.
+        # Runs of a cluster that is no longer configured are listed; a misspelt name is an error.
         raise hyperpod.settings.unknown_cluster(str(run_filter.cluster))
     return listing
 
@@ -128,7 +128,7 @@ def _row(run: Run) -> tuple[str, ...]:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj show``: all about one run.
+# ``hpj show``: the details of one run.
 
 _MAX_CHILDREN = 50
 _MAX_SHELLS = 8
@@ -154,7 +154,7 @@ class _RunDetails:
 
     @property
     def cluster_path(self) -> str | None:
-        """The bundle as the cluster sees it; None where it does not."""
+        """The bundle's path on the cluster; None if the cluster does not mount it."""
         if self.paths is None or (self.spec.source.kind == "native" and not self.paths.shared):
             return None
         return str(self.paths.to_cluster_path(self.run.bundle))
@@ -222,7 +222,7 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     spec = hyperpod.runs.bundle(run_id).spec()
     try:
         paths = hyperpod.engines.get(run.cluster).paths
-    except HyperpodError:  # a cluster that is no longer configured: its paths are not known here
+    except HyperpodError:  # The cluster is no longer configured, so its paths are unknown.
         paths = None
     has_few_children = 0 < sum((run.children or {}).values()) <= _MAX_CHILDREN
     children = await hyperpod.runs.children(run_id) if has_few_children else ()
@@ -355,7 +355,7 @@ def _source(spec: JobSpec) -> str:
 def _processes(run: Run, spec: JobSpec) -> str:
     nodes = "1 node" if run.nodes == 1 else f"{run.nodes} nodes"
     gpus = spec.resources.accelerator.count
-    if spec.source.kind == "native":  # what it starts there is its own business
+    if spec.source.kind == "native":  # we do not track the processes that it starts
         return nodes
     text = f"{nodes} with {run.processes_per_node} each, launcher {spec.resolved_launcher}"
     return f"{text}, {gpus} {spec.resources.accelerator.kind} each" if gpus else text
@@ -365,7 +365,7 @@ def _processes(run: Run, spec: JobSpec) -> str:
 # ``hpj why``: why a run waits, and what would start now.
 
 _MAX_HOLDERS = 5
-"""So many of a list are shown."""
+"""Maximum number of list entries shown."""
 
 
 @click.command(
@@ -375,7 +375,7 @@ _MAX_HOLDERS = 5
 )
 @click.argument("run", type=RUN)
 def why(run: str) -> None:
-    """Tell why a run waits."""
+    """Explain why a run waits."""
     wait_reason = with_services(lambda hyperpod: _explain(hyperpod, run), asking=True)
     if invocation().as_json:
         print_json(wait_reason)
@@ -416,7 +416,7 @@ def _holder(holder: Holder) -> str:
 
 
 def _would_start(wait_reason: WaitReason) -> str | None:
-    """What would start in its place, or that nothing of what was tried would; None where nothing was tried."""
+    """What could start instead, or that none of the tried options could; None if nothing was tried."""
     if not wait_reason.tried:
         return None
     if not wait_reason.would_start_now:
@@ -431,7 +431,8 @@ async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj cancel``, ``hold``, ``release``, ``requeue`` and ``change``: what can be done to runs and jobs, several at once, with one result each.
+# ``hpj cancel``, ``hold``, ``release``, ``requeue`` and ``change``: actions on runs and jobs,
+# several at once, with one result each.
 
 Outcome = tuple[str, Run | HyperpodError]
 
@@ -443,7 +444,7 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class _ActionRequest:
-    """What the command line asks for."""
+    """An action as the command line requests it."""
 
     names: tuple[str, ...]
     action: ActionKind
@@ -550,7 +551,7 @@ async def _act(hyperpod: Hyperpod, request: _ActionRequest) -> list[Outcome]:
 
 
 def _print_runs(outcomes: list[Outcome]) -> None:
-    """Print each result; the worst error makes the exit code."""
+    """Print each result; the worst error sets the exit code."""
     if not invocation().as_json:
         for _, result in outcomes:
             if isinstance(result, Run):
@@ -590,7 +591,7 @@ _RESULT_LABELS: dict[ActionKind, str] = {
 
 
 def _raise_worst(errors: list[HyperpodError]) -> None:
-    """Tell all errors; the worst is raised."""
+    """Print all errors and raise the worst."""
     if not errors:
         return
     worst = max(errors, key=lambda error: error.exit_code)
@@ -602,7 +603,7 @@ def _raise_worst(errors: list[HyperpodError]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj adopt``: take a job that was sent elsewhere into the list of runs.
+# ``hpj adopt``: add an external job to the list of runs.
 
 
 @click.command(

@@ -1,4 +1,4 @@
-"""What was sent with a run, to be looked at: its code as it was then, and the script or manifest that the scheduler was given."""
+"""The files of a submitted run: its code at that time, and the script or manifest for the scheduler."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
 MAX_TEXT_BYTES = 4 << 20
-"""Bytes of the largest file that is shown as text."""
+"""Maximum size of a file that is shown as text, in bytes."""
 
 _RENDERED = ("sbatch.sh", "manifest.yaml", "local.json")
 
 
 @dataclass(frozen=True)
 class SentFile:
-    """One file of the code, by its place in the bundle, and its bytes; None when it is gone."""
+    """A code file, by its path in the bundle, and its bytes; None if it is missing."""
 
     path: str
     size: int | None
 
 
 def list_code_files(bundle: BundleReader) -> tuple[SentFile, ...]:
-    """The files of a run's code and project, as they were sent. May block.
+    """The files of a run's code and project, as submitted. May block.
 
     Raises:
-        NotFoundError: There is no such run.
+        NotFoundError: The run does not exist.
         DamagedBundleError: Its list of files cannot be read.
     """
     files = []
@@ -53,10 +53,10 @@ def list_code_files(bundle: BundleReader) -> tuple[SentFile, ...]:
 
 
 class SentCode:
-    """The code of one run as it was sent, for looking at several files: which there are is read once.
+    """The submitted code of one run; reads the list of files once for any number of files.
 
     Raises:
-        NotFoundError: There is no such run.
+        NotFoundError: The run does not exist.
         DamagedBundleError: The list of files cannot be read.
     """
 
@@ -65,15 +65,15 @@ class SentCode:
         self._listed = {str(entry["path"]): entry for entry in bundle.files()}
 
     def __contains__(self, path: str) -> bool:
-        """Whether such a file was sent."""
+        """Whether this file was submitted."""
         return path in self._listed
 
     def text(self, path: str) -> str:
         """The text of one file. May block.
 
         Raises:
-            NotFoundError: No such file was sent, or it is gone.
-            UnsupportedError: It is no text, or too long to be shown.
+            NotFoundError: The file was not submitted, or is missing.
+            UnsupportedError: It is not text, or too long.
         """
         entry = self._listed.get(path)
         if entry is None:
@@ -86,21 +86,21 @@ class SentCode:
 
 
 def code_text(bundle: BundleReader, path: str) -> str:
-    """The text of one file of the code, as it was sent. May block.
+    """The text of one code file, as submitted. May block.
 
     Raises:
-        NotFoundError: There is no such run, or no such file was sent with it, or it is gone.
-        UnsupportedError: It is no text, or too long to be shown.
+        NotFoundError: The run does not exist, or the file was not submitted with it or is missing.
+        UnsupportedError: It is not text, or too long.
         DamagedBundleError: The list of files cannot be read.
     """
     return SentCode(bundle).text(path)
 
 
 def read_rendered(bundle: BundleReader) -> tuple[str, str]:
-    """The name and the text of what the scheduler was given. May block.
+    """The name and text of the script or manifest that the scheduler received. May block.
 
     Raises:
-        NotFoundError: There is no such run, or it has none.
+        NotFoundError: The run does not exist, or has no such file.
     """
     bundle.head()
     for name in _RENDERED:
@@ -113,7 +113,7 @@ def read_rendered(bundle: BundleReader) -> tuple[str, str]:
 
 
 def _native_script(bundle: BundleReader) -> str | None:
-    """The place of a file that was sent to the scheduler as it was written (docs/bundle-format.md)."""
+    """The path of a user's own script that was sent to the scheduler unchanged (docs/bundle-format.md)."""
     try:
         script = from_json(descent.read(bundle.folder / "native.json", MAX_TEXT_BYTES))["script"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -122,7 +122,7 @@ def _native_script(bundle: BundleReader) -> str | None:
 
 
 def find_sent_paths(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
-    """Where the bytes of a file lie that was sent, the best first: in its owner's content store, else in the bundle, where the run may have changed them."""
+    """Candidate paths of a submitted file's bytes, best first: its owner's content store, then the bundle, where the run may have changed them."""
     stored_file = stored_path(
         bundle.folder.parents[2], entry["digest"], executable=entry["executable"]
     )
@@ -149,20 +149,20 @@ def _text(paths: Sequence[Path], name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The cells of notebooks that went with runs: how a face knows which cell a run came from, with nothing written into the notebook.
+# Notebook cells of runs: maps a cell to its runs without writing anything into the notebook.
 
 _PLAN = "code/cells.json"
 
 
 @dataclass(frozen=True)
 class SentCell:
-    """One cell as it was sent.
+    """A cell as it was submitted.
 
     Attributes:
-        number: Its place among the notebook's code cells then, from 1.
-        id: Its id in the notebook; None where it had none, or where the run was sent by an older version.
+        number: Its position among the notebook's code cells at that time, from 1.
+        id: Its id in the notebook; None if it had none, or if an older version submitted the run.
         checksum: The CRC-32 of its source, or None.
-        file: Its place in the bundle.
+        file: Its path in the bundle.
     """
 
     number: int
@@ -172,11 +172,11 @@ class SentCell:
 
 
 def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
-    """The cells that went with a run; none when it came from no notebook. May block.
+    """The cells that were submitted with a run; empty if it does not come from a notebook. May block.
 
     Raises:
-        NotFoundError: Their list is gone.
-        UnsupportedError: Their list is no text any more.
+        NotFoundError: Their list is missing.
+        UnsupportedError: Their list is not text.
     """
     if _PLAN not in code:
         return ()
@@ -186,20 +186,20 @@ def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
             SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"])
             for entry in cells
         )
-    except (KeyError, TypeError, ValueError, AttributeError):  # the run itself may write there
+    except (KeyError, TypeError, ValueError, AttributeError):  # the run can write to this file
         return ()
 
 
 def cell_text(code: SentCode, cell: SentCell) -> str | None:
-    """A cell's source as it was sent; None when it cannot be read any more. May block."""
+    """A cell's source as it was submitted; None if it cannot be read. May block."""
     try:
         return code.text(f"code/{cell.file}")
-    except HyperpodError:  # the run itself may have changed or removed the file
+    except HyperpodError:  # the run may have changed or removed the file
         return None
 
 
 def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """For each cell id the newest run that has it, and the checksum of what was sent. May block.
+    """The newest run of each cell id, and the checksum of the submitted source. May block.
 
     Args:
         partition: The storage partition.
@@ -209,7 +209,7 @@ def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str
     for run_id in run_ids:
         try:
             cells = _cached_cells(partition, run_id)
-        except HyperpodError:  # it cannot be read now; perhaps it can next time
+        except HyperpodError:  # a read error may be temporary: not cached
             continue
         for cell in cells:
             if cell.id is not None and cell.checksum is not None:
@@ -219,5 +219,5 @@ def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str
 
 @lru_cache(maxsize=2048)
 def _cached_cells(partition: Partition, run_id: str) -> tuple[SentCell, ...]:
-    """What was sent never changes."""
+    """Cached: submitted cells never change."""
     return sent_cells(SentCode(BundleReader(partition, run_id)))

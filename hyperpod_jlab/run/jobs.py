@@ -1,4 +1,4 @@
-"""What a user does to jobs of a cluster's queue: those that are runs get it as runs, with their journals, the others from their engine."""
+"""User actions on jobs of a cluster's queue: through the journal for jobs that are runs, through the engine for the others."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ async def act_on_jobs(
     jobs: Sequence[str],
     change: Change | None = None,
 ) -> list[JobResult]:
-    """Do something to jobs of a cluster's queue, one result each, in their order; one that is named twice is acted on once.
+    """Act on jobs of a cluster's queue; one result each, in order. A duplicate id is acted on once.
 
     Args:
         engines: The engines.
         runs: The runs.
         cluster: The cluster, or None for the default one.
-        action: What to do.
+        action: The action.
         jobs: The scheduler's ids, as the cluster's list of jobs has them.
         change: With the action ``change``: what to change.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         InvalidInputError: No jobs or too many, or nothing to change.
         UnreachableError: The cluster does not answer.
     """
@@ -103,7 +103,7 @@ async def act_on_jobs(
 async def _act_on_foreign_jobs(
     engine: Orchestrator, action: ActionKind, jobs: Sequence[str], change: Change | None
 ) -> list[JobResult]:
-    """Act on jobs that are no runs of this storage partition; where the engine has none, there are no such jobs."""
+    """Act on jobs that are not runs of this storage partition; an engine without external jobs reports them as not found."""
     if engine.job_actions is not None:
         return await engine.job_actions.act_on_jobs(action, jobs, change)
     return [
@@ -114,7 +114,7 @@ async def _act_on_foreign_jobs(
 
 @dataclass(frozen=True)
 class _StartedAction:
-    """A run whose job is about to be acted on, and what its journal says of that."""
+    """A run whose job is about to be acted on, and its journal entry."""
 
     run: Run
     bundle: BundleReader
@@ -124,7 +124,7 @@ class _StartedAction:
 async def _start_action(
     runs: Runs, engine: Orchestrator, job: str, run_id: str, action: ActionKind
 ) -> _StartedAction | JobResult | None:
-    """Look whether it fits and write it into the run's journal; else why not. None: the run lies on another storage partition."""
+    """Check the action and write it to the run's journal; returns the error if it does not fit. None: the run is on another storage partition."""
     try:
         run = await runs.get(run_id)
         bundle = await asyncio.to_thread(runs.bundle, run_id)
@@ -132,7 +132,7 @@ async def _start_action(
             return JobResult(job)
         check_action(run, action, engine)
         written = None
-        if action != "change":  # that is written once it was done
+        if action != "change":  # `change` is written afterwards
             written = await asyncio.to_thread(write_action, run, bundle, action)
     except NotFoundError as error:
         return None if error.code == "no_such_run" else JobResult(job, error)
@@ -148,9 +148,9 @@ async def _finish_actions(
     *,
     has_failed: bool,
 ) -> None:
-    """Bring the journals in step with what was done."""
+    """Update the journals with the results."""
     for item in started:
-        with contextlib.suppress(HyperpodError):  # it is done, or not, all the same
+        with contextlib.suppress(HyperpodError):  # the action's result stands regardless
             if has_failed and item.record is not None:
                 await asyncio.to_thread(item.bundle.drop_action, item.record)
             elif not has_failed and action == "change":
@@ -169,7 +169,7 @@ def _invalid_id_result(job: str) -> JobResult:
 
 
 def _runs_of(rows: Sequence[Job]) -> Mapping[str, str]:
-    """The runs that jobs are, by the jobs' ids; those tasks of an array that share a row, since they wait, are left to the engine."""
+    """The run of each job, by job id. Waiting tasks of an array that share a row are left to the engine."""
     run_ids: dict[str, str] = {}
     for row in rows:
         if row.run_id is None:
@@ -186,7 +186,7 @@ def _runs_of(rows: Sequence[Job]) -> Mapping[str, str]:
 async def _act_as_run(
     runs: Runs, job: str, run_id: str, action: ActionKind, change: Change | None
 ) -> JobResult | None:
-    """What came of it; None when the run lies on another storage partition than this."""
+    """The result; None if the run is on another storage partition."""
     try:
         await runs.act(run_id, action, change, wait=False)
     except NotFoundError as error:
@@ -197,14 +197,15 @@ async def _act_as_run(
 
 
 # --------------------------------------------------------------------------------------------------
-# Which jobs of a cluster's queue are runs that can be opened here: a run of the same user's may lie on another storage partition.
+# Which jobs of a queue are runs that can be opened: a run of the same user may be on another
+# storage partition.
 
 _TTL_S = 60.0
-"""Seconds for which it is not looked again: a run lies on the partition before the cluster has its job, and stays until it is cleaned."""
+"""TTL of a lookup, in seconds: a run is on the partition before the cluster has its job, and stays there until it is cleaned."""
 
 
 _MAX_SINGLE_LOOKUPS = 50
-"""Runs that are looked for one by one."""
+"""Up to this many runs are looked up one by one."""
 
 _NOT_CHECKED = (float("-inf"), False)
 
@@ -221,7 +222,7 @@ class JobLinks:
         self._checked_runs: dict[str, tuple[float, bool]] = {}
 
     async def linked(self, rows: Sequence[Job]) -> list[Job]:
-        """The rows; those of runs that are not here have no run's id."""
+        """The rows; the run id is removed if the run is not on this partition."""
         if not any(row.run_id is not None for row in rows):
             return rows if isinstance(rows, list) else list(rows)
         return await asyncio.to_thread(self._link, rows)
@@ -241,7 +242,7 @@ class JobLinks:
         return Rows(links, notes_of(rows))
 
     def _prefetch(self, run_ids: set[str]) -> None:
-        """Where many runs are asked for that are not known yet, list what is there instead of looking for each in each user's folder."""
+        """For many unknown runs, list the partition instead of looking up each run in each user's folder."""
         now = time.monotonic()
         unknown_ids = [
             run_id
@@ -252,7 +253,7 @@ class JobLinks:
             return
         try:
             existing = self._partition.run_ids()
-        except StorageError:  # nobody can look
+        except StorageError:  # the partition cannot be read
             existing = set()
         for run_id in unknown_ids:
             self._checked_runs[run_id] = (now, run_id.partition(".")[0] in existing)
@@ -262,14 +263,18 @@ class JobLinks:
         if time.monotonic() - checked_at > _TTL_S:
             try:
                 exists = self._partition.has_run(run_id)
-            except (InvalidInputError, StorageError):  # no id of a run, or nobody can look
+            except (
+                InvalidInputError,
+                StorageError,
+            ):  # not a run id, or the partition cannot be read
                 exists = False
             self._checked_runs[run_id] = (time.monotonic(), exists)
         return exists
 
 
 # --------------------------------------------------------------------------------------------------
-# Adopting a job: one that was sent elsewhere, such as with sbatch, becomes a run with the same panel and the same log view.
+# Adopt a job: turn an external job, for example from sbatch, into a run with the same panel and log
+# view.
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -277,22 +282,22 @@ _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 async def adopt(
     engines: Engines, job: str, cluster: str | None = None, name: str | None = None
 ) -> str:
-    """Take a job of this user's into the list of runs; returns the run's id.
+    """Add one of this user's external jobs to the list of runs; returns the run id.
 
     Args:
         engines: The engines.
         job: The job's id.
         cluster: Its cluster, or None for the default one.
-        name: A name for people; the job's own when left out.
+        name: A display name; default: the job's own.
 
     Raises:
-        UnsupportedError: The cluster has no jobs from elsewhere.
-        NotFoundError: There is no such cluster or job.
+        UnsupportedError: The cluster has no external jobs.
+        NotFoundError: The cluster or the job does not exist.
         InvalidInputError: The job id or the name is invalid.
-        DeniedError: It is somebody else's.
-        RefusedError: It is none that has a log.
-        ConflictError: It is a run already; which one stands in the detail.
-        StorageError: The partition cannot be written to.
+        DeniedError: It is another user's job.
+        RefusedError: The job has no log.
+        ConflictError: It is already a run; the detail names it.
+        StorageError: The partition is not writable.
     """
     engine = engines.get(cluster)
     adoption = engine.adoption
@@ -317,7 +322,7 @@ async def adopt(
 
 
 def adopted_id(cluster: str, job: ExternalJob) -> str:
-    """The run id of an adopted job. It follows from the job, so that adopting it twice, even at once, makes one run."""
+    """The run id of an adopted job. It is derived from the job, so adopting a job twice, even concurrently, creates one run."""
     submitted = job.submitted_at or 0.0
     identity = f"{cluster}\0{job.scheduler_id}\0{submitted:.0f}"
     number = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8])
@@ -350,7 +355,7 @@ def _spec(job: ExternalJob, name: str | None) -> JobSpec:
 
 
 def _path(job: ExternalJob) -> str:
-    """Where the script lay, without what no path of ours may hold."""
+    """The script's path, without characters that our paths exclude."""
     printable_path = "".join(
         letter for letter in job.path if ord(letter) >= 32 and ord(letter) != 127
     )

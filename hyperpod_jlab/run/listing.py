@@ -1,4 +1,4 @@
-"""Which runs are listed, and a page of them."""
+"""Filter and page of a list of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_jlab.core.run import STATES, Run, State
 
 @dataclass(frozen=True)
 class RunPage:
-    """A page of runs, and the cursor of the next one (None at the end)."""
+    """A page of runs, and the cursor of the next page (None at the end)."""
 
     runs: tuple[Run, ...]
     next: str | None = None
@@ -19,15 +19,15 @@ class RunPage:
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
+    """Which runs to list: this user's own or, with `everyone`, also those of other users of a shared partition.
 
     Attributes:
-        cluster: Only those of this cluster.
-        states: Only those in one of these states.
-        everyone: Those of other users too.
-        notebook: Only those that come from the notebook with this absolute path.
-        limit: How many at the most.
-        cursor: Where the page before ended.
+        cluster: Only runs of this cluster.
+        states: Only runs in one of these states.
+        everyone: Include other users' runs.
+        notebook: Only runs of the notebook with this absolute path.
+        limit: Maximum number of runs.
+        cursor: Where the previous page ended.
     """
 
     cluster: str | None = None
@@ -39,14 +39,14 @@ class RunFilter:
 
 
 # --------------------------------------------------------------------------------------------------
-# States of runs as people type them.
+# States of runs as users type them.
 
 
 def check_states(names: Sequence[str]) -> tuple[State, ...]:
-    """States given as words.
+    """Parse names of states.
 
     Raises:
-        InvalidInputError: One of them is none.
+        InvalidInputError: A name is not a state.
     """
     for name in names:
         if name not in STATES:

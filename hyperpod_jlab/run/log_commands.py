@@ -58,8 +58,6 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class _LogOptions:
-    """The options as given."""
-
     follow: bool
     node: str | None
     ranks: tuple[tuple[int, ...], ...]
@@ -201,7 +199,7 @@ def _node(run: Run, text: str | None) -> int | None:
 
 
 def _repeat_options(log_options: _LogOptions) -> str:
-    """The options that choose lines, for coming back to them."""
+    """The options that select lines, to build a command that resumes."""
     arguments = [f"--rank {','.join(map(str, ranks))}" for ranks in log_options.ranks]
     for name in ("node", "attempt", "grep"):
         value = getattr(log_options, name)

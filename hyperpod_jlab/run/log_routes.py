@@ -1,4 +1,4 @@
-"""Requests about logs: pages, searches, exact bytes, and which logs there are."""
+"""Requests about logs: pages, searches, raw bytes, and the list of logs."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ class PageQuery(LogChoice):
     """Which page of a log."""
 
     direction: Literal["backward", "forward"] = "backward"
-    """Before the cursor (or the end), or from the cursor (or the start) on."""
+    """Read backward from the cursor (or the end), or forward from the cursor (or the start)."""
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
-    """At most so many lines."""
+    """Maximum number of lines."""
 
 
 class SearchQuery(LogChoice):
-    """What to search, and from where on."""
+    """What to search for, and where to start."""
 
     direction: Literal["backward", "forward"] = "forward"
-    """From the cursor (or the start) on, or before it (or the end)."""
+    """Search forward from the cursor (or the start), or backward from the cursor (or the end)."""
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
-    """At most so many hits."""
+    """Maximum number of hits."""
 
 
 class RawQuery(RequestModel):
-    """Which stream; rank 0 when nothing is said."""
+    """Which stream; default: rank 0."""
 
     rank: Number | None = None
-    """A rank's log."""
+    """The log of this rank."""
     node: Number | None = None
-    """Without a rank: the own log of the node of this rank."""
+    """Without a rank: the node's own log, by the rank of the node."""
     attempt: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    """Its attempt; default: the newest one that has the stream."""
+    """The attempt; default: the newest one that has the stream."""
 
 
 @dataclass(frozen=True)
 class LogPage:
-    """Some lines, and the cursors on both sides of them."""
+    """Some lines, and the cursors before and after them."""
 
     frames: list[LogFrame]
     before: str
@@ -84,7 +84,7 @@ class Streams:
 
 
 async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
-    """A page of a run's log."""
+    """Get a page of a run's log."""
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
     await check_request(hyperpod.runs.get, request)
@@ -93,7 +93,7 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
 
 
 async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResult:
-    """Search a run's log for a regular expression; after some seconds what was found by then is answered."""
+    """Search a run's log for a regular expression; after a time limit the response has the hits so far."""
     if query.grep is None:
         raise InvalidInputError("grep: is missing", detail={"field": "grep"})
     hyperpod = await call.hyperpod()
@@ -103,7 +103,7 @@ async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResul
 
 
 async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
-    """One stream's exact bytes."""
+    """Download one stream's raw bytes."""
     split_run_id(run_id)
     hyperpod = await call.hyperpod()
     ranks = None if query.rank is None else (query.rank,)
@@ -116,14 +116,14 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
 
 
 async def list_streams(call: Call, run_id: str) -> Streams:
-    """The logs of a run that can be chosen, and who has fallen silent."""
+    """List the logs of a run, and the nodes that have gone silent."""
     hyperpod = await call.hyperpod()
     attempts = await hyperpod.logs.streams(run_id)
     return Streams([AttemptStreams(number, streams) for number, streams in attempts.items()])
 
 
 async def follow_log(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[LogBatch, None]:
-    """The lines of a run's log, as they come, until it has ended."""
+    """Stream the lines of a run's log until the run ends."""
     run_id = message.run_id
     assert run_id is not None
     await asyncio.to_thread(hyperpod.runs.bundle, run_id)
@@ -133,7 +133,7 @@ async def follow_log(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[L
 
 
 def to_log_page(page: Page) -> LogPage:
-    """A page as it is answered."""
+    """A page in the shape of the response."""
     blocks = blocks_of(page.lines)
     return LogPage(
         frames=[LogFrame(blocks, page.after)] if blocks else [],

@@ -1,4 +1,4 @@
-"""What is found out about a run before it is sent: by the cluster, and by what stands in the request."""
+"""Checks before a run is submitted: by the cluster, and of the request itself."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.service import Runs
 
 UNCHECKED = "unchecked"
-"""Code of the warning that the cluster could not be asked."""
+"""Warning code: the cluster could not be checked."""
 
 FOREIGN_CODE = "foreign_code"
-"""Code of the error that the code is another user's, and nobody has confirmed that it is to run."""
+"""Error code: the code belongs to another user, and the caller has not confirmed that it is to run."""
 
 
 async def preflight(
     engine: Orchestrator, spec: JobSpec
 ) -> tuple[list[Finding], UnreachableError | None]:
-    """What the cluster finds; when it does not answer, a warning and why."""
+    """The cluster's findings; if it does not answer, a warning with the reason."""
     try:
         return await engine.preflight(spec), None
     except UnreachableError as error:
@@ -43,7 +43,7 @@ async def preflight(
 async def check_native_file(
     engine: Orchestrator, render_input: RenderInput, rendered: Rendered
 ) -> tuple[list[Finding], UnreachableError | None]:
-    """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
+    """The cluster's findings on a user's own script; if it does not answer, a warning with the reason."""
     if engine.native_check is None:
         return [], None
     try:
@@ -58,7 +58,7 @@ def _unchecked_finding(error: UnreachableError) -> Finding:
 
 
 def foreign_code(run_id: str, owner: str) -> Finding:
-    """The error that a run of another user's code waits for a confirmation."""
+    """Error: a run of another user's code requires confirmation."""
     return Finding(
         level="error",
         code=FOREIGN_CODE,
@@ -69,12 +69,12 @@ def foreign_code(run_id: str, owner: str) -> Finding:
 
 
 def suspect_code(run_id: str, user: str, *, is_moved: bool) -> Finding:
-    """The error that a run's code may have been laid by another user.
+    """Error: another user may have written this run's code.
 
     Args:
         run_id: The run.
         user: This user's name.
-        is_moved: Whether it lies in this user's own folder by now.
+        is_moved: Whether it is in this user's own folder by now.
     """
     hint = f"read its code (hpj show {run_id} prints its folder); if you trust it, confirm with --trust-owner {user}"
     return Finding(
@@ -87,7 +87,7 @@ def suspect_code(run_id: str, user: str, *, is_moved: bool) -> Finding:
 
 
 def raise_if_untrusted(findings: Sequence[Finding]) -> None:
-    """Refuse a run of another user's code that nobody has confirmed.
+    """Refuse an unconfirmed run of another user's code.
 
     Raises:
         RefusedError: With code ``foreign_code``.
@@ -109,7 +109,7 @@ async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]
 
 
 def launcher_findings(spec: JobSpec) -> list[Finding]:
-    """A command runs once on each node, however many processes were asked for."""
+    """Warning: a command runs once per node, regardless of the number of processes."""
     processes = spec.resources.processes_per_node or 1
     if processes == 1 or spec.resolved_launcher != "none" or spec.source.kind == "native":
         return []
@@ -125,7 +125,7 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
 
 
 def space_findings() -> list[Finding]:
-    """In a shared space of Studio nobody is himself."""
+    """Findings in a shared Studio space, where all users share one identity."""
     space = shared_space()
     if space is None:
         return []
@@ -139,10 +139,11 @@ def space_findings() -> list[Finding]:
 
 
 def check_secret_values(spec: JobSpec, values: Mapping[str, str]) -> None:
-    """See to it that values are given only for secrets of the spec that need one: a bundle has a file named after each.
+    """Check that values are given only for secrets of the spec that need one: the bundle has a file named after each.
 
     Raises:
-        InvalidInputError: The spec has no such secret, or has a reference for it; or the value cannot be a variable's. The value is not repeated.
+        InvalidInputError: The spec has no such secret, or gives a reference for it, or the value is not valid for a variable. The message does not repeat
+            the value.
     """
     secrets = spec.environment.secrets
     for name, value in values.items():
@@ -180,7 +181,7 @@ def _has_half_characters(text: str) -> bool:
 
 
 def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
-    """Secrets without a reference need a value here."""
+    """Secrets without a reference need a value on this machine."""
     missing = [
         name
         for name, reference in spec.environment.secrets.items()
@@ -199,22 +200,22 @@ def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a run waits for before it may start (``after``): the runs before it, as their scheduler knows them, or why it would never start.
+# Dependencies of a run (``after``): the scheduler's ids, or why the run would never start.
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """The scheduler's ids of the runs to wait for, and what is wrong with the others."""
+    """The scheduler's ids of the dependencies, and findings on the others."""
 
     scheduler_ids: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
 async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -> Dependencies:
-    """Look at the runs that a new one is to wait for.
+    """Resolve the runs that a new run waits for.
 
-    Runs that have succeeded are left out: their scheduler may have forgotten them. Where the engine reads the bundles itself (it waits for no ids),
-    the runs must only be there.
+    Omits runs that have succeeded: their scheduler may have forgotten them. For engines that read the bundles themselves instead of job ids, the runs only
+    need to exist.
 
     Args:
         after: Ids of runs.
@@ -250,7 +251,7 @@ def _missing_run_finding(run_id: str, error: HyperpodError) -> Finding:
 
 
 def _never_starts_finding(run: Run, engine: Orchestrator) -> Finding | None:
-    """Why a run that waits for this one would never start, or could not be told to wait."""
+    """Why a run that waits for this one would never start, or cannot depend on it."""
     failed_states = [state for state in ("failed", "cancelled") if (run.children or {}).get(state)]
     if run.cluster != engine.name:
         return _finding(

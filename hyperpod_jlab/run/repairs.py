@@ -1,7 +1,7 @@
-"""What AWS does to the nodes of runs: a run whose instance is repaired recovers, also before its scheduler has heard of it.
+"""Repairs of instances by AWS: shows a run as recovering while AWS repairs its instance, even before its scheduler reports it.
 
-AWS is asked for a cluster's instances while runs of it are looked at: once a run waits after an attempt, or somebody goes on looking. The
-look is the one of the cluster's page (`hyperpod_watch`), with its limits. It keeps nobody waiting for long, and what it cannot find out is not said.
+Instances are queried while a client views the cluster's runs: once a run waits after an attempt, or a client keeps viewing. The query is the one of the
+cluster's page (`hyperpod_watch`), with its limits. It adds little latency, and unknown repairs are omitted.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from hyperpod_jlab.engines.repairs import find_attempt, list_nodes
 from hyperpod_jlab.storage.records import BundleReader
 
 _MIN_WATCH_S = 10.0
-"""Seconds after which somebody who looks at running runs is one who goes on looking."""
+"""Seconds after which a client that views running runs counts as a continuing one."""
 
 _LIST_TIMEOUT_S = 3.0
-"""Seconds that are waited for AWS where a run waits after an attempt."""
+"""Timeout for AWS, in seconds, when a run waits after an attempt."""
 
 _QUICK_TIMEOUT_S = 0.05
-"""The same where it runs."""
+"""The same when it runs."""
 
 _ERROR_TTL_S = 60.0
-"""Seconds for which AWS is not asked again after it could not tell."""
+"""Seconds without requests to AWS after a failure."""
 
 _REFRESH_INTERVAL_S = 10.0
-"""Seconds between two lists that are asked for because the last one is older than a loss."""
+"""Minimum seconds between refreshes that are caused by a list older than a loss."""
 
 _MAX_LOSSES = 1000
-"""Losses that are remembered."""
+"""Maximum number of remembered losses."""
 
 
 class AwsRepairs:
@@ -62,12 +62,12 @@ class AwsRepairs:
     async def with_repairs(
         self, cluster: str, bundles: Sequence[BundleReader], observations: dict[str, Observation]
     ) -> dict[str, Observation]:
-        """The words on runs of a configured cluster, with the repair of their instances as the reason.
+        """The observations of a cluster's runs, with the repair of their instances as the reason.
 
         Args:
             cluster: The cluster's name.
             bundles: The runs.
-            observations: What its scheduler says of them, by run id.
+            observations: The scheduler's observations, by run id.
         """
         config = self._settings.clusters.get(cluster)
         scheduler = find_scheduler(config.orchestrator) if config is not None else None
@@ -94,11 +94,11 @@ class AwsRepairs:
         return await asyncio.to_thread(_apply_repairs, scheduler, instances, bundles, observations)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the requests."""
         await self._lists.close()
 
     def _are_runs_active(self, cluster: str, runs: bool) -> bool:
-        """Whether runs of a cluster have been running, and looked at, for a while."""
+        """Whether runs of a cluster have been running, and viewed, for a while."""
         if not runs:
             self._active_since.pop(cluster, None)
             return False
@@ -106,13 +106,13 @@ class AwsRepairs:
         return time.monotonic() - since > _MIN_WATCH_S
 
     def _loss_time(self, run_id: str, observation: Observation) -> float:
-        """When it was first seen that a run waits after an attempt (Unix seconds)."""
+        """When a run was first seen waiting after an attempt (Unix seconds)."""
         if len(self._losses) > _MAX_LOSSES:
             del self._losses[next(iter(self._losses))]
         return self._losses.setdefault((run_id, observation.attempt), time.time())
 
     async def _instances(self, hyperpod: str, seconds: float, since: float) -> list[Instance]:
-        """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
+        """The cached instances, or new ones if they arrive in time; empty if unknown."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._lists.get(
@@ -120,16 +120,16 @@ class AwsRepairs:
                 )
         except TimeoutError:
             return self._cached_instances(hyperpod)
-        except HyperpodError:  # the cluster's page says why
+        except HyperpodError:  # the cluster's page shows the reason
             return []
 
     def _cached_instances(self, hyperpod: str) -> list[Instance]:
-        """The last list; none where a later one could not be had."""
+        """The cached list; empty if a later refresh failed."""
         last = self._lists.last(hyperpod)
         return last.value if last is not None and last.error is None else []
 
     async def _list_instances(self, hyperpod: str, since: float) -> list[Instance]:
-        """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
+        """List the instances; refreshes a list from before `since` (Unix seconds), with a minimum interval."""
         aws = self._aws_in(region_of(hyperpod))
         cached = await aws.instances(hyperpod, wait=_LIST_TIMEOUT_S)
         now = time.monotonic()
@@ -140,7 +140,7 @@ class AwsRepairs:
         ):
             self._refreshed_at[hyperpod] = now
             cached = await aws.instances(hyperpod, refresh=True, wait=_LIST_TIMEOUT_S)
-        # A list that is not whole says of no node that its instance is gone.
+        # An incomplete list does not prove that an instance is gone.
         return self._cached_instances(hyperpod) if cached.loading else cached.rows
 
 

@@ -1,4 +1,4 @@
-"""Requests about runs: listing them, looking at one, acting on one."""
+"""Requests about runs: list, show, act."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class RunsQuery(RequestModel):
     """Which runs to list."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_RUNS)] = 100
-    """At most this many."""
+    """Maximum number of runs."""
     cursor: Annotated[str | None, Field(max_length=1024)] = None
-    """Go on after an earlier page: its `next`."""
+    """Continue after an earlier page: its `next`."""
     cluster: str | None = None
     """Only runs of this cluster."""
     state: Annotated[list[RunState], CommaSeparated] = Field(default_factory=list)
-    """Only runs in these states; may be given several times, or once with commas."""
+    """Only runs in these states; repeat the parameter or separate values with commas."""
     all_users: bool = False
-    """The runs of all users of a shared storage partition, not only your own."""
+    """Include the runs of all users of a shared storage partition."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ async def list_runs(call: Call, query: RunsQuery) -> RunList:
 
 
 async def show_run(call: Call, run_id: str) -> OwnedRun:
-    """One run as it is now."""
+    """Get one run in its current state."""
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.get(run_id)
     call.process.events.note_run(run)
@@ -74,7 +74,7 @@ async def show_run(call: Call, run_id: str) -> OwnedRun:
 
 
 async def cancel_run(call: Call, run_id: str) -> OwnedRun:
-    """End a run, or take it out of the queue; one that has ended stays as it is."""
+    """Cancel a run, or remove it from the queue; an ended run is unchanged."""
     return await _act(call, run_id, "cancel")
 
 
@@ -89,21 +89,21 @@ async def release_run(call: Call, run_id: str) -> OwnedRun:
 
 
 async def requeue_run(call: Call, run_id: str) -> OwnedRun:
-    """End a running run's attempt and let it wait for another one."""
+    """End a running run's current attempt and put the run back into the queue."""
     return await _act(call, run_id, "requeue")
 
 
 class ChangeBody(RequestModel):
-    """What is changed about a run that waits or runs; what is left out stays."""
+    """What to change about a waiting or running run; omitted fields are unchanged."""
 
     time_limit: Duration | None = None
     """The new time limit, counted from the start: seconds, or a text such as 2h."""
     queue: Annotated[str | None, Field(min_length=1, max_length=255)] = None
-    """The queue that it is moved to, while it waits."""
+    """The new queue, while it waits."""
 
 
 async def change_run(call: Call, run_id: str, body: ChangeBody) -> OwnedRun:
-    """Give a waiting or running run another time limit or queue; its spec stays as it was sent."""
+    """Change the time limit or queue of a waiting or running run; its spec is unchanged."""
     return await _act(call, run_id, "change", Change(body.time_limit, body.queue))
 
 
@@ -121,12 +121,13 @@ def _to_run_list(listing: RunPage) -> RunList:
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests about what belongs to a run: its spec, script and code, its children, why it waits, and what it used.
+# Requests about the parts of a run: its spec, script and code, its children, why it waits, and its
+# usage.
 
 
 @dataclass(frozen=True)
 class Code:
-    """The files of a run's code and project, as they were sent."""
+    """The files of a run's code and project, as submitted."""
 
     files: tuple[SentFile, ...]
 
@@ -148,7 +149,7 @@ class Children:
 
 @dataclass(frozen=True)
 class RunUsage:
-    """What a run used; null while it has not ended."""
+    """A run's usage; null until it has ended."""
 
     usage: Usage | None
 
@@ -158,29 +159,29 @@ _MAX_CHILDREN = 500
 
 
 async def show_spec(call: Call, run_id: str) -> JobSpec:
-    """A run's spec."""
+    """Get a run's spec."""
     bundle = await _bundle(call, run_id)
     return await asyncio.to_thread(bundle.spec)
 
 
 async def show_script(call: Call, run_id: str) -> RenderedText:
-    """The script or manifest that the scheduler was given."""
+    """Get the script or manifest that the scheduler received."""
     return RenderedText(*await asyncio.to_thread(read_rendered, await _bundle(call, run_id)))
 
 
 async def list_code(call: Call, run_id: str) -> Code:
-    """The files of a run's code and project, as they were sent."""
+    """List the files of a run's code and project, as submitted."""
     return Code(await asyncio.to_thread(list_code_files, await _bundle(call, run_id)))
 
 
 async def show_code(call: Call, run_id: str, path: str) -> CodeText:
-    """The text of one file that was sent."""
+    """Get the text of one submitted file."""
     text = await asyncio.to_thread(code_text, await _bundle(call, run_id), path)
     return CodeText(path, text)
 
 
 async def list_children(call: Call, run_id: str) -> Children:
-    """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
+    """List the children of an array, by index; empty for other runs. Of more than 500, those that have started come first."""
     hyperpod = await call.hyperpod()
     children = await hyperpod.runs.children(run_id, _MAX_CHILDREN)
     return await asyncio.to_thread(_to_children, children)
@@ -191,22 +192,22 @@ def _to_children(children: tuple[Run, ...]) -> Children:
 
 
 async def explain_wait(call: Call, run_id: str) -> WaitReason:
-    """Why a run waits, and what would start now."""
+    """Explain why a run waits, and what could start now."""
     hyperpod = await call.hyperpod()
     return await hyperpod.runs.explain_wait(run_id)
 
 
 async def show_access(call: Call, run_id: str) -> Access:
-    """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
+    """List ways to access a run's nodes: commands that open shells, and whether ports can be reached.
 
-    A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
+    Open a port of node 0 with ``POST runs/{run_id}/ports/{port}/open``, of another node with ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
     return await read_access(hyperpod.engines, hyperpod.runs, run_id)
 
 
 async def show_usage(call: Call, run_id: str) -> RunUsage:
-    """What a run that has ended used."""
+    """Get the usage of an ended run."""
     hyperpod = await call.hyperpod()
     return RunUsage(await hyperpod.runs.usage(run_id))
 
@@ -217,18 +218,18 @@ async def _bundle(call: Call, run_id: str) -> BundleReader:
 
 
 # --------------------------------------------------------------------------------------------------
-# Taking jobs that were sent elsewhere into the list of runs.
+# Adopt external jobs.
 
 
 class AdoptBody(RequestModel):
-    """How to call it."""
+    """How to name the run."""
 
     name: Annotated[str | None, Field(pattern=NAME)] = None
     """A name for the run; default: the job's own."""
 
 
 async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> OwnedRun:
-    """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
+    """Add an external job, for example from sbatch, to the list of runs. 409 if it is already a run; the detail names it."""
     hyperpod = await require_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
     hyperpod.snapshots.forget(("jobs", cluster))
@@ -239,17 +240,17 @@ async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Owne
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests that do something to jobs of a cluster's queue.
+# Requests that act on jobs of a cluster's queue.
 
 JobAction = TypeAliasType("JobAction", Literal["cancel", "hold", "release", "requeue", "change"])
-"""What can be done to a job, under a name in the schemas."""
+"""Actions on jobs, under a name of their own in the schemas."""
 
 
 class JobActionBody(RequestModel):
-    """What to do to which jobs."""
+    """An action and its jobs."""
 
     action: JobAction
-    """What to do."""
+    """The action."""
     jobs: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=1000)]],
         Field(min_length=1, max_length=MAX_JOBS),
@@ -258,7 +259,7 @@ class JobActionBody(RequestModel):
     time_limit: Duration | None = None
     """With the action `change`: the new time limit, counted from the start: seconds, or a text such as 2h."""
     queue: Annotated[str | None, Field(min_length=1, max_length=255)] = None
-    """With the action `change`: the queue that they are moved to, while they wait."""
+    """With the action `change`: the new queue, for waiting jobs."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,7 @@ class JobResults:
 
 
 async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResults:
-    """Do something to jobs, whoever sent them and however; those that are runs get it as runs. One that cannot be done stops no other."""
+    """Act on jobs of any origin; runs are handled as runs. A failure for one job does not stop the others."""
     hyperpod = await require_cluster(call, cluster)
     change = Change(body.time_limit, body.queue)
     try:

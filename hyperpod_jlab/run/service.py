@@ -1,4 +1,4 @@
-"""Runs: looking them up, listing them, and acting on them."""
+"""Runs: get, list, act."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 # --------------------------------------------------------------------------------------------------
-# What a user does to a run: whether it fits, and the journal that it is written into.
+# User actions on a run: validation and journal.
 
 _REQUIRED_STATES = {"requeue": "running", "change": "waiting or running"}
 
 
 def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
-    """Look whether an action fits the run's state and its engine.
+    """Check that an action fits the run's state and its engine.
 
     Raises:
         ConflictError: The action does not fit the run's state.
-        UnsupportedError: The engine cannot do it.
+        UnsupportedError: The engine does not support it.
     """
     if engine.actions is None or action not in engine.actions.supported:
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
@@ -91,11 +91,11 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
 def write_action(
     run: Run, bundle: BundleReader, action: ActionKind, change: Change | None = None
 ) -> Action | None:
-    """Put an action into the run's journal. Blocking. None: there was no room for it, and it is to be done all the same.
+    """Write an action to the run's journal. Blocking. None: no space left, but the action proceeds.
 
     Raises:
         DeniedError: It is another user's run.
-        StorageError: The partition does not take it.
+        StorageError: The partition rejects the write.
     """
     try:
         change = change or Change()
@@ -103,7 +103,8 @@ def write_action(
             action, current_user(), time_limit=change.time_limit, queue=change.queue
         )
     except StorageError as error:
-        # What is to be cancelled may be the very run that fills the partition; the engine can tell its processes all the same.
+        # The run to cancel may be the one that fills the partition; the engine can still signal its
+        # processes.
         if error.code != "storage_full" or action != "cancel" or run.children:
             raise
         return None
@@ -116,16 +117,16 @@ async def carry_out(
     action: ActionKind,
     change: Change | None = None,
 ) -> None:
-    """Write an action into the journal and do it. What is changed is written once the engine has done it: the journal shows how the run is.
+    """Write an action to the journal and do it. A change is written after the engine has applied it, since the journal shows the run's actual settings.
 
     Raises:
-        DeniedError: It is another user's run, or the engine refuses this user.
+        DeniedError: It is another user's run, or the engine denies permission.
     """
     await asyncio.to_thread(bundle.check_own, action)
     actions = require(engine.actions, engine, f"cannot {action} a run")
     if action == "change":
         await actions.act(action, bundle, change or Change())
-        with contextlib.suppress(StorageError):  # it is changed all the same
+        with contextlib.suppress(StorageError):  # the change is applied regardless
             await asyncio.to_thread(write_action, run, bundle, action, change)
     else:
         record = await asyncio.to_thread(write_action, run, bundle, action)
@@ -135,9 +136,9 @@ async def carry_out(
 async def _run_or_withdraw(
     operation: Awaitable[None], bundle: BundleReader, record: Action | None
 ) -> None:
-    """An action that the engine did not do leaves the journal: the run would count as cancelled. Should it be done all the same, the engine's word tells.
+    """Remove an action from the journal if the engine failed, or the run would count as cancelled. If it succeeded after all, the engine's state shows it.
 
-    What has no job yet keeps it: nobody is to send that any more.
+    A run without a job keeps the action: it must not be submitted later.
     """
     try:
         await operation
@@ -151,7 +152,7 @@ async def _run_or_withdraw(
 
 
 # --------------------------------------------------------------------------------------------------
-# The cursor of a list of runs: after which run the next page begins.
+# Pagination cursor of a list of runs.
 
 
 def encode(created: float, run_id: str) -> str:
@@ -160,10 +161,10 @@ def encode(created: float, run_id: str) -> str:
 
 
 def decode(cursor: str | None) -> tuple[float, str] | None:
-    """The run that a page comes after, as (created, run_id); None for the first page.
+    """The run that a page follows, as (created, run_id); None for the first page.
 
     Raises:
-        InvalidInputError: It is no cursor.
+        InvalidInputError: The cursor is invalid.
     """
     if cursor is None:
         return None
@@ -172,35 +173,35 @@ def decode(cursor: str | None) -> tuple[float, str] | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the engines of clusters say of runs now, beyond the runs' records.
+# Live state of runs from the engines of clusters, in addition to the runs' records.
 
 
 @dataclass(frozen=True)
 class EngineObservations:
-    """What engines say of runs, by run id, and why others say nothing."""
+    """The engines' observations, by run id, and why others are missing."""
 
     observations: dict[str, Observation] = field(default_factory=dict)
     unreachable: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: EngineObservations) -> None:
-        """Take in what another engine says."""
+        """Merge another engine's observations."""
         self.observations.update(other.observations)
         self.unreachable.update(other.unreachable)
 
     def array_facts(
         self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
     ) -> ArrayFacts:
-        """What is said of a run, and what is remembered of its children."""
+        """The observation of a run, and the cached state of its children."""
         return ArrayFacts(self.observations, self.unreachable.get(run_id), ended, seconds)
 
 
 async def ask_engine(
     engines: Engines, repairs: AwsRepairs | None, cluster: str, bundles: Sequence[BundleReader]
 ) -> EngineObservations:
-    """What a cluster's engine says of runs; that it does not answer is no error, but told of each run."""
+    """A cluster's observations of runs; if it does not answer, each run gets the reason instead of an error."""
     try:
         engine = engines.get(cluster)
-    except HyperpodError:  # a cluster that this machine's configuration does not know
+    except HyperpodError:  # the cluster is not configured on this machine
         return EngineObservations()
     try:
         observations = await engine.runs(bundles)
@@ -217,15 +218,15 @@ async def ask_engine(
 
 
 _BATCH_SIZE = 500
-_FOREIGN_BUDGET_S = 2.0  # that a list spends on other users' runs, for each 500
+_FOREIGN_BUDGET_S = 2.0  # Seconds that a list spends on other users' runs, per 500 of them.
 _MOMENT = 2.0
-"""Seconds for which who asks for one run waits for what its nodes have said."""
+"""Timeout, in seconds, for fetching a single run's latest records from its nodes."""
 _NOTICE_TIMEOUT_S, _WAIT_FIRST, _WAIT_MAX, _WAIT_GROWTH = 2.0, 0.05, 1.0, 1.3
 
 
 @dataclass(frozen=True)
 class _RunSnapshot:
-    """A run's records, and its stamp from before they were read."""
+    """A run's records, and the stamp taken before reading them."""
 
     bundle: BundleReader
     records: RunRecords
@@ -236,7 +237,7 @@ class _RunSnapshot:
 
 @dataclass(frozen=True)
 class _Page:
-    """A page of runs, the runs that it is not sure of, and the number of the index file that it comes from."""
+    """A page of runs, the runs to refresh, and the generation of the index it comes from."""
 
     listing: RunPage
     unsure: Sequence[str]
@@ -263,8 +264,8 @@ class Runs:
         """The bundle of a run or of an array's child.
 
         Raises:
-            NotFoundError: There is no such run.
-            StorageError: The partition is not mounted, and was before.
+            NotFoundError: The run does not exist.
+            StorageError: The partition is not mounted, but was before.
         """
         folder = self._partition.find(run_id)
         bundle = BundleReader(self._partition, run_id, folder)
@@ -281,10 +282,10 @@ class Runs:
         return bundle
 
     async def get(self, run_id: str) -> Run:
-        """One run as it is now.
+        """One run in its current state.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
             DamagedBundleError: Its bundle cannot be read.
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
@@ -295,36 +296,41 @@ class Runs:
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
         observed = await self._ask(records.head.cluster, bundles)
-        await asyncio.to_thread(self._presence.check)  # what went meanwhile tells a wrong end
+        await asyncio.to_thread(
+            self._presence.check
+        )  # an unmounted partition would look like a wrong end
         if any(observation.state == "ended" for observation in observed.observations.values()):
-            # What ended a moment ago has left its last words since, or the engine has written them down.
+            # A run that has just ended may have written its final records since, or the engine may
+            # have.
             records = await asyncio.to_thread(bundle.read)
         facts = observed.array_facts(run_id, self._ended)
         return await asyncio.to_thread(view_of, bundle, records, facts)
 
     async def catch_up(self, run_id: str, seconds: float) -> None:
-        """Bring a run's records and logs up to what its nodes have said by now.
+        """Fetch a run's latest records and logs from its nodes.
 
         Raises:
-            HyperpodError: There is no such run, its cluster does not answer, or this user may not read what they say.
+            HyperpodError: The run does not exist, its cluster does not answer, or permission is denied.
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         head = await asyncio.to_thread(bundle.head)
-        if not bundle.is_own:  # what comes from its nodes is written into its bundle
+        if not bundle.is_own:  # records from its nodes are written into its bundle
             return
-        with contextlib.suppress(InvalidInputError):  # this machine does not know the cluster
+        with contextlib.suppress(
+            InvalidInputError
+        ):  # the cluster is not configured on this machine
             remote = self._engines.get(head.cluster).remote_records
             if remote is not None:
                 await remote.catch_up(bundle, seconds)
 
     async def list(self, run_filter: RunFilter | None = None) -> RunPage:
-        """Runs, newest first. Damaged ones are listed as such."""
+        """List runs, newest first. Damaged runs are listed as such."""
         run_filter = run_filter or RunFilter()
         refreshed: set[str] = set()
         number = None
         while True:
             page = await asyncio.to_thread(self._page, run_filter)
-            if page.number != number:  # the first time, or somebody removed the index just now
+            if page.number != number:  # first use, or the index was just removed
                 number = page.number
                 refreshed.clear()
             unread = [run_id for run_id in page.unsure if run_id not in refreshed]
@@ -333,14 +339,14 @@ class Runs:
             refreshed.update(unread)
             for start in range(0, len(unread), _BATCH_SIZE):
                 if await self._refresh(unread[start : start + _BATCH_SIZE]) != number:
-                    number = None  # it was remembered in another index than the page came from
+                    number = None  # saved to a different index than the page came from
 
     async def children(self, run_id: str, limit: int | None = None) -> tuple[Run, ...]:
-        """The children of an array, in the order of their indices; none for other runs.
+        """The children of an array, in the order of their indices; empty for other runs.
 
         Args:
             run_id: The array.
-            limit: How many at the most; those that have begun come before the others.
+            limit: Maximum number; those that have started come first.
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         head = await asyncio.to_thread(bundle.head)
@@ -360,7 +366,7 @@ class Runs:
         return await asyncio.to_thread(views)
 
     def child_ids(self, run_id: str) -> tuple[str, ...]:
-        """The ids of an array's children, in the order of their indices; none for other runs. May block."""
+        """The ids of an array's children, in the order of their indices; empty for other runs. May block."""
         bundle = self.bundle(run_id)
         if bundle.index is not None:
             return ()
@@ -369,19 +375,19 @@ class Runs:
     async def act(
         self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True
     ) -> Run:
-        """Cancel, hold, release, requeue or change a run; returns it as it is then.
+        """Cancel, hold, release, requeue or change a run; returns the updated run.
 
         Args:
             run_id: The run.
-            action: What to do.
+            action: The action.
             change: With the action ``change``: what to change.
-            wait: Whether to wait a moment until the engine has taken note.
+            wait: Whether to wait briefly until the engine shows the effect.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
             ConflictError: The action does not fit the run's state.
-            DeniedError: It is somebody else's run.
-            UnsupportedError: The engine cannot do it.
+            DeniedError: It is another user's run.
+            UnsupportedError: The engine does not support it.
             InvalidInputError: There is nothing to change, or a change with another action.
         """
         check_change(action, change)
@@ -392,9 +398,9 @@ class Runs:
         if action == "cancel" and run.status.ended:
             actions = engine.actions
             if run.status.reason_code == "lost" and actions is not None:
-                await actions.act(action, bundle)  # what it left behind may live on
+                await actions.act(action, bundle)  # its leftovers may still run
             elif run.status.reason_code == "submit_interrupted" and actions is not None:
-                with contextlib.suppress(NotFoundError):  # all of it that is there has gone
+                with contextlib.suppress(NotFoundError):  # everything that exists was removed
                     await actions.act(action, bundle)
             return run
         check_action(run, action, engine)
@@ -402,7 +408,7 @@ class Runs:
         return await self._wait_until_noticed(run_id, action) if wait else run
 
     async def _wait_until_noticed(self, run_id: str, action: ActionKind) -> Run:
-        """The run once the engine has taken note of a hold or a release, or after a moment."""
+        """The run once the engine shows a hold or a release, or after a timeout."""
         deadline = time.monotonic() + _NOTICE_TIMEOUT_S
         while True:
             run = await self.get(run_id)
@@ -414,7 +420,7 @@ class Runs:
             await asyncio.sleep(_WAIT_FIRST)
 
     async def watch(self, run_id: str) -> AsyncGenerator[Run, None]:
-        """The run each time that it changed, until it has ended."""
+        """Yield the run on each change, until it has ended."""
         pause, last = _WAIT_FIRST, None
         while True:
             run = await self.get(run_id)
@@ -451,16 +457,16 @@ class Runs:
         return await explainer.explain_wait(bundle)
 
     async def usage(self, run_id: str) -> Usage | None:
-        """What a run used; None when it has not ended.
+        """A run's usage; None until it has ended.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
         """
         run = await self.get(run_id)
         return await read_usage(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
 
     def records_folder(self, run_id: str) -> Path:
-        """Where a run's records and logs lie; raises as `bundle` does."""
+        """The folder of a run's records and logs; raises as `bundle` does."""
         return self.bundle(run_id).records
 
     def _indices(self, bundle: BundleReader) -> tuple[int, ...]:
@@ -468,7 +474,7 @@ class Runs:
         return parse_array(array).indices if array is not None else ()
 
     def _page(self, run_filter: RunFilter) -> _Page:
-        """A page as the index has it, and what has to be looked at before it can be relied on."""
+        """A page from the index, and the runs to refresh before it is valid."""
         self._presence.check()
         position = decode(run_filter.cursor)
 
@@ -504,7 +510,7 @@ class Runs:
         return _Page(RunPage(tuple(runs), following), [*unsure, *outdated], number)
 
     async def _refresh(self, run_ids: Sequence[str]) -> int:
-        """Derive runs anew and remember them; returns the number of the index that has them."""
+        """Recompute runs and save them; returns the generation of the index."""
         snapshots, damaged, missing = await asyncio.to_thread(self._read, run_ids)
         observed = EngineObservations()
         open_runs = [snapshot for snapshot in snapshots if not is_finished(snapshot.records)]
@@ -520,14 +526,14 @@ class Runs:
     def _read(
         self, run_ids: Sequence[str]
     ) -> tuple[Sequence[_RunSnapshot], Sequence[Run], Sequence[str]]:
-        """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
+        """Records of readable runs, views of unreadable ones, and the ids of removed ones."""
         snapshots, damaged, missing = [], [], []
         elapsed = 0.0
         folders = self._index.use(lambda session: session.find_folders(run_ids))
         for run_id in run_ids:
             bundle = BundleReader(self._partition, run_id, folders.get(run_id))
             if elapsed > _FOREIGN_BUDGET_S and not bundle.is_own:
-                continue  # as it was seen last; one that was never seen waits for the next list
+                continue  # keep the cached view; a run that was never read waits for the next list
             started_at = time.monotonic()
             try:
                 stamp = status_stamp(bundle.folder)
@@ -580,14 +586,14 @@ class Runs:
             remote = self._engines.get(cluster).remote_records
             return remote is not None and await remote.catch_up(bundle, seconds)
         except HyperpodError:
-            return False  # an unknown cluster, or one that does not answer: what is there has to do
+            return False  # unknown cluster, or no answer: use the records alone
 
     async def _ask(self, cluster: str, bundles: Sequence[BundleReader]) -> EngineObservations:
         return await ask_engine(self._engines, self._repairs, cluster, bundles)
 
 
 def _spec_problem(bundle: BundleReader) -> HyperpodError | None:
-    """Why a run's spec cannot be read; None when it can."""
+    """Why a run's spec cannot be read; None if it can."""
     try:
         bundle.spec()
     except (DamagedBundleError, StorageDeniedError) as error:
@@ -596,26 +602,25 @@ def _spec_problem(bundle: BundleReader) -> HyperpodError | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the log service must know of runs, told by the runs service.
+# The runs service as the log service needs it.
 
 _A_MOMENT = 2.0
 _TIMEOUT = 60.0
 _MAX_CACHED = 256
-_ENDED_TTL_S = (
-    0.25  # seconds for which "has it ended" is not asked again, however many follow the run
-)
+_ENDED_TTL_S = 0.25  # TTL of "has it ended", in seconds, shared by all followers
 
 
 class RunLogAdapter:
-    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.LogCatalog`)."""
+    """Adapts the runs service to the log service (`hyperpod_jlab.logs.service.LogCatalog`)."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
+        # Even an end is not cached for long: an interrupted submit may be sent again under the same
+        # id.
         self._ended: Cache[str, bool] = Cache(_ENDED_TTL_S, limit=_MAX_CACHED)
 
     def sources(self, run_id: str) -> SourceSet:
-        """The run's own logs; those of all children of an array. May block."""
+        """The run's own logs; for an array, those of all children. May block."""
         bundle = self._runs.bundle(run_id)
         head = bundle.head()
         if head.array is None or bundle.index is not None:
@@ -623,29 +628,29 @@ class RunLogAdapter:
         return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
     async def attempt_reason(self, run_id: str, attempt: int) -> str | None:
-        """Why an attempt ended; None when nobody knows."""
+        """Why an attempt ended; None if unknown."""
         try:
             run = await self._runs.get(run_id)
-        except HyperpodError:  # a damaged record, say: the log is shown without
+        except HyperpodError:  # for example a damaged record: show the log without the reason
             return None
         matches = (item for item in run.status.attempts if item.number == attempt)
         return next((item.reason for item in matches if item.reason_code != "lost"), None)
 
     async def catch_up(self, run_id: str, *, follow: bool) -> None:
-        """Wait until all that the run's nodes have said by now can be read; who follows the log need not have all at once.
+        """Wait until the nodes' output so far is readable; a follower does not wait for all of it.
 
         Raises:
-            DeniedError: This user may not read it.
+            DeniedError: This user has no permission to read it.
         """
         try:
             await self._runs.catch_up(run_id, _A_MOMENT if follow else _TIMEOUT)
         except DeniedError:
             raise
         except HyperpodError:
-            return  # who reads the log is told
+            return  # the reader of the log gets the reason
 
     async def is_ended(self, run_id: str) -> bool:
-        """Whether no further attempt of the run can start."""
+        """Whether the run can start no further attempt."""
         return await self._ended.get(run_id, lambda: self._is_ended(run_id))
 
     async def _is_ended(self, run_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""The services over one configuration, each imported and made when it is first used."""
+"""The services for one configuration, each imported and created on first use."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ T = TypeVar("T")
 
 @runtime_checkable
 class AsyncClosable(Protocol):
-    """What is to be closed at the end."""
+    """Closed at shutdown."""
 
     async def close(self) -> None: ...
 
 
 @runtime_checkable
 class Invalidatable(Protocol):
-    """What keeps something of clusters."""
+    """Has a cache of clusters."""
 
     def forget(self, cluster: str) -> None: ...
 
 
 class Hyperpod:
-    """The services of one process. A command pays only for those that it names.
+    """The services of one process, created lazily: a command loads only those that it uses.
 
     Args:
         settings: The configuration; default: the user's.
@@ -58,21 +58,18 @@ class Hyperpod:
 
     @cached_property
     def engines(self) -> Engines:
-        """The engines of the clusters."""
         from hyperpod_jlab.engines.registry import Engines
 
         return Engines(self.settings, self.partition)
 
     @cached_property
     def runs(self) -> Runs:
-        """The runs on the partition."""
         from hyperpod_jlab.run.service import Runs
 
         return Runs(self.engines, repairs=self._repairs)
 
     @cached_property
     def logs(self) -> LogService:
-        """The logs of runs."""
         from hyperpod_jlab.logs.service import LogService
         from hyperpod_jlab.run.service import RunLogAdapter
 
@@ -99,7 +96,7 @@ class Hyperpod:
 
     @property
     def snapshots(self) -> Snapshots:
-        """What the clusters said a moment ago."""
+        """The cached answers of the clusters."""
         return self.clusters.snapshots
 
     @cached_property
@@ -109,7 +106,7 @@ class Hyperpod:
         return AwsRepairs(self.settings, self.hyperpod_clusters)
 
     def hyperpod_clusters(self, region: str | None = None) -> HyperpodClusters:
-        """The HyperPod clusters of the AWS account in a region, for all who ask.
+        """The HyperPod clusters of the AWS account in a region; shared by all callers.
 
         Args:
             region: The region; None: see `aws.session.Aws`.
@@ -122,12 +119,12 @@ class Hyperpod:
         return self._clusters_by_region[region]
 
     def get_or_make(self, kind: type[T], key: Hashable, make: Callable[[], T]) -> T:
-        """What a feature keeps as long as these services live, made when first asked for; it is closed with them.
+        """A feature's object with the lifetime of these services: created on first use, closed with them.
 
         Args:
             kind: Its class.
-            key: Which of that class, such as a region.
-            make: Makes it.
+            key: Which instance of the class, such as a region.
+            make: Creates it.
         """
         existing = self._services.get((kind, key))
         if not isinstance(existing, kind):
@@ -135,7 +132,7 @@ class Hyperpod:
         return existing
 
     def forget(self, region: str | None, cluster: str) -> None:
-        """Something was done to a HyperPod cluster: what is kept of it is asked of AWS anew."""
+        """Invalidate the cache of a HyperPod cluster after a change."""
         self.hyperpod_clusters(region).forget(cluster)
         for (_, key), service in self._services.items():
             if key == region and isinstance(service, Invalidatable):
@@ -156,7 +153,7 @@ class Hyperpod:
         return await require_tables(self.engines.get(name)).queues()
 
     async def jobs(self, cluster: str | None = None) -> list[Job]:
-        """The queue of all users of one cluster; jobs are linked to the runs that are here."""
+        """The queue of one cluster, for all users; jobs are linked to the runs on this partition."""
         from hyperpod_jlab.engines.protocol import require_tables
         from hyperpod_jlab.run.jobs import JobLinks
 
@@ -171,20 +168,20 @@ class Hyperpod:
         jobs: Sequence[str],
         change: Change | None = None,
     ) -> list[JobResult]:
-        """Do something to jobs of one cluster's queue (see `job_actions.act_on_jobs`)."""
+        """Act on jobs of one cluster's queue (see `job_actions.act_on_jobs`)."""
         from hyperpod_jlab.run.jobs import act_on_jobs
 
         return await act_on_jobs(self.engines, self.runs, cluster, action, jobs, change)
 
     async def adopt(self, job: str, cluster: str | None = None, name: str | None = None) -> str:
-        """Take a job that was sent elsewhere into the list of runs; returns the run's id (see `services.adoption`)."""
+        """Add an external job to the list of runs; returns the run's id (see `services.adoption`)."""
         from hyperpod_jlab.run.jobs import adopt
 
         return await adopt(self.engines, job, cluster, name)
 
     async def close(self) -> None:
-        """Give back what is held open."""
-        created = self.__dict__  # what was never asked for was never made
+        """Close all services."""
+        created = self.__dict__  # unused services were never created
         for name in ("logs", "clusters", "_repairs"):
             if name in created:
                 await created[name].close()

@@ -1,6 +1,6 @@
-"""Submitting a run: capture, check, bundle, hand over. Safe to be broken off and sent again at any step.
+"""Submit a run: capture, check, bundle, hand over. Every step can be interrupted and retried.
 
-The run id is the key: the bundle is renamed into place once, and whoever comes second gets the same run, or takes up what the first left undone.
+The run id is the idempotency key: the bundle is renamed into place once; a second submit gets the same run, or completes what the first left undone.
 """
 
 from __future__ import annotations
@@ -65,26 +65,26 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.service import Runs
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
-"""The steps of a submit, each named once it is done."""
+"""The steps of a submit; each is reported when it is done."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a face asks to run.
+    """A request to submit a run.
 
     Attributes:
         spec: The spec.
         cluster: The cluster's name, or None for the default one.
-        run_id: The client's run id, or None to make one.
-        base: Folder that relative source paths are relative to.
-        notebook: The notebook as the caller has it, unsaved edits included; None to read it from disk.
+        run_id: The client's run id, or None to create one.
+        base: The base folder of relative source paths.
+        notebook: The notebook with the caller's unsaved edits; None to read it from disk.
         call: The function and its arguments, for a function source.
         secrets: Values of the spec's secrets that have no reference, by name.
-        clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
-        trust_owner: The name of the user whose run `clone_of` is, when the caller has confirmed that another user's code is to run with this user's rights.
+        clone_of: An earlier run whose code is submitted again; the spec's source is then informational.
+        trust_owner: The owner of the run `clone_of`, if the caller has confirmed that another user's code is to run with this user's rights.
 
     Raises:
-        InvalidInputError: A value is given for what is no secret of the spec.
+        InvalidInputError: A value is given for something that is not a secret of the spec.
     """
 
     spec: JobSpec
@@ -103,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True)
 class SubmitPreview:
-    """Exactly what will run, and all that was found."""
+    """Exactly what will run, and all findings."""
 
     run_id: str
     spec: JobSpec
@@ -112,7 +112,7 @@ class SubmitPreview:
     rendered: Rendered
     findings: tuple[Finding, ...]
     unreachable: UnreachableError | None = None
-    """Why the cluster could not be asked about it."""
+    """Why the cluster could not be checked."""
 
 
 def _ignore(_: object) -> None:
@@ -124,7 +124,7 @@ class Submitter:
 
     Args:
         engines: The engines.
-        runs: Gives the runs on the partition, for a run that comes after others.
+        runs: Returns the runs on the partition, for a run with dependencies.
     """
 
     def __init__(self, engines: Engines, runs: Callable[[], Runs]) -> None:
@@ -134,11 +134,11 @@ class Submitter:
         self._abandoned_runs: set[str] = set()
 
     async def preview(self, request: Request) -> SubmitPreview:
-        """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
+        """Capture the code and check it with the cluster; sends and writes nothing. Starts nothing of another user's run before `trust_owner` names the user.
 
         Raises:
-            NotFoundError: There is no such cluster.
-            InvalidInputError: The source or the selection is wrong.
+            NotFoundError: The cluster does not exist.
+            InvalidInputError: The source or the selection is invalid.
             RefusedError: The interpreter cannot be used.
         """
         engine = self._engines.get(request.cluster)
@@ -201,20 +201,20 @@ class Submitter:
         on_step: Callable[[Step], None] = _ignore,
         on_preview: Callable[[SubmitPreview], None] = _ignore,
     ) -> str:
-        """Submit a run; returns its id. The same id with the same spec again is the same run.
+        """Submit a run; returns its id. The same id and spec again return the same run.
 
         Args:
             request: What to run.
             on_step: Called after each step, for progress.
-            on_preview: Called with all that was found, before anything is written.
+            on_preview: Called with all findings, before anything is written.
 
         Raises:
-            NotFoundError: There is no such cluster.
-            InvalidInputError: The source or the selection is wrong.
+            NotFoundError: The cluster does not exist.
+            InvalidInputError: The source or the selection is invalid.
             RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
-            ConflictError: The run id is taken by another spec, or by another user.
-            StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
-            UnreachableError: The cluster does not answer; nothing is left of the run unless it was being sent just then.
+            ConflictError: Another spec or another user has the run id.
+            StorageError: The partition is full, read-only or not trustworthy; nothing is left of the run.
+            UnreachableError: The cluster does not answer; nothing is left of the run unless the submit was in flight.
         """
         preview = await self.preview(request)
         on_preview(preview)
@@ -238,7 +238,7 @@ class Submitter:
         except asyncio.CancelledError as error:
             if (
                 await bundle_task
-            ):  # a thread cannot be broken off: the bundle is there, and goes nowhere
+            ):  # a thread cannot be cancelled: the bundle was created, but will not be submitted
                 await record_failure(bundle, error)
             raise
         if not first:
@@ -252,7 +252,7 @@ class Submitter:
         return await dependencies(run_ids, engine, self._runs()) if run_ids else Dependencies()
 
     def _trust_finding(self, request: Request) -> Finding | None:
-        """Whether the code is another user's and nobody has confirmed that it is to run."""
+        """A finding if the code belongs to another user and the caller has not confirmed it."""
         if request.clone_of is None:
             return None
         bundle = BundleReader(self._partition, request.clone_of)
@@ -324,7 +324,7 @@ class Submitter:
         digest: str,
         on_step: Callable[[Step], None],
     ) -> str:
-        """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
+        """The run id is taken: return that run, and hand it over if its first submit did not."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             raise _id_taken_error(bundle.run_id, f"{user_name(bundle.owner)}, another user")
         from hyperpod_jlab.run.view import submitter_of
@@ -356,14 +356,13 @@ class Submitter:
                 on_step("committed")
             accepted = await engine.submit(bundle)
         except (RefusedError, UnsupportedError, DeniedError, InvalidInputError, StorageError):
-            self._abandoned_runs.add(
-                bundle.run_id
-            )  # should it stay, on a partition that is read-only now
+            self._abandoned_runs.add(bundle.run_id)  # if it stays, the partition is read-only now
             with contextlib.suppress(StorageError, NotFoundError):
                 await asyncio.to_thread(withdraw, bundle.folder)
             raise
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
-            # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
+            # Whether the scheduler has it is unknown: the run stays, records the failure, and may
+            # be submitted again.
 
             await record_failure(bundle, error)
             if isinstance(error, UnreachableError):
@@ -371,7 +370,7 @@ class Submitter:
             raise
         on_step("sent")
         submission = Submission(scheduler_id=accepted.scheduler_id, submitted_at=time.time())
-        with contextlib.suppress(StorageError):  # it runs all the same, and the engine finds it
+        with contextlib.suppress(StorageError):  # the job runs regardless, and the engine finds it
             await asyncio.to_thread(bundle.write_submission, submission)
         on_step("recorded")
 
@@ -393,7 +392,7 @@ def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
 
 
 def _digest(preview: SubmitPreview, cluster: str) -> str:
-    """What makes two submits of one run id the same: spec, cluster and code. A pickle is left out: its bytes may differ for equal values."""
+    """Digest of spec, cluster and code that identifies equal submits of one run id. Excludes pickles: their bytes may differ for equal values."""
     digest = hashlib.sha256(preview.spec.model_dump_json().encode())
     digest.update(b"\0" + cluster.encode())
     for code in sorted(preview.captured.files, key=lambda file: file.path):
@@ -428,12 +427,12 @@ def _head(notebook: str | None, preview: SubmitPreview, engine: Orchestrator, di
 
 
 # --------------------------------------------------------------------------------------------------
-# What is written down of a submit that was broken off.
+# Records of an interrupted submit.
 
 
 async def record_failure(bundle: BundleReader, error: BaseException) -> None:
-    """Write into the run's records that handing it over was broken off, and why."""
-    with contextlib.suppress(HyperpodError):  # there is no place for it then
+    """Record that handing over a run was interrupted, and why."""
+    with contextlib.suppress(HyperpodError):  # no space for it
         await asyncio.to_thread(bundle.add_observation, _failure_observation(error))
 
 
@@ -452,11 +451,11 @@ def _failure_observation(error: BaseException) -> Observation:
 
 
 # --------------------------------------------------------------------------------------------------
-# A submit of which nobody can say whether the scheduler has it.
+# Errors for submits with an unknown outcome.
 
 
 def unknown_outcome_error(error: UnreachableError, run_id: str) -> UnreachableError:
-    """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
+    """The error when a cluster stops answering during a submit: what it means, and how to continue without running twice."""
     return UnreachableError(
         f"{error.message}; it may still have accepted the run {run_id}",
         code=error.code,

@@ -1,4 +1,4 @@
-"""``hpj submit``: send something to a cluster."""
+"""``hpj submit``: submit a run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def submit(
     follow: bool,
     **options: Any,
 ) -> None:
-    """Send a run."""
+    """Submit a run."""
     from hyperpod_jlab.clusters.configuration import current_folder
     from hyperpod_jlab.run.submit import Request
 
@@ -101,11 +101,11 @@ def submit(
 
 
 def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
-    """The source: the words of the command line over the file's, and the options over both."""
+    """The source: the command line's arguments override the file's, and options override both."""
     if source_spec is None and from_file is None:
         raise no_source_error()
     if from_file is not None and not isinstance(from_file, dict):
-        return from_file  # the model says what is wrong with it
+        return from_file  # the model reports the error
     source = dict(from_file or {})
     if source_spec is not None:
         source = (
@@ -126,7 +126,7 @@ add_spec_options()(submit)
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj clone``: send a run again, with the same code and other options.
+# ``hpj clone``: submit a run again, with the same code and other options.
 
 _CLONE_HELP = """\
 Submit a run again, with the spec and the code of the original run, and print the new run's id. Options override the old spec.
@@ -188,7 +188,7 @@ def clone(
 
 
 def _confirmed(run_id: str, owner: str | None) -> str | None:
-    """The user whose run it is, once it was confirmed at the terminal that the code is to run."""
+    """The owner of the run, after the user confirmed at the terminal that the code is to run."""
     if owner is None or not can_ask():
         return None
     question = f"The code of {run_id} ({printable(owner)}) may belong to another user. Run it with your permissions?"
@@ -196,7 +196,7 @@ def _confirmed(run_id: str, owner: str | None) -> str | None:
 
 
 async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
-    """The old run's id, cluster and spec, and the name of its owner when its code may be another user's."""
+    """The old run's id, cluster and spec, and its owner if its code may be another user's."""
     from hyperpod_jlab.cli.naming import find_run
     from hyperpod_jlab.storage.owners import user_name
 
@@ -206,7 +206,7 @@ async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any],
     return run_id, bundle.head().cluster, bundle.spec().model_dump(mode="json"), owner
 
 
-# The code is there already: options that choose what to take along have no say.
+# The code already exists: options that select files do not apply.
 add_spec_options(excluded={"source", "files"})(clone)
 
 for parameter in clone.params:

@@ -1,4 +1,4 @@
-"""Sending a run, and showing beforehand exactly what would be sent."""
+"""Submit a run, and preview exactly what would be submitted."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class SubmitBody(RequestModel):
     """What to run."""
 
     run_id: str | None = None
-    """A run id made by the client: sent again, the same one is the same run, not a second one."""
+    """A run id from the client: sending the same id again returns the same run."""
     cluster: str | None = None
     """The cluster; default: the configured one."""
     spec: JobSpec
     """The spec."""
     base: Annotated[PathText | None, Field(max_length=4096)] = None
-    """Folder under the server's root that the spec's paths are relative to; default: the root itself."""
+    """The base folder of the spec's paths, relative to the server's root; default: the root itself."""
     notebook: dict[str, Any] | None = None
-    """The notebook as it is on the screen, unsaved edits included; default: the file."""
+    """The notebook with unsaved edits; default: the file."""
     secrets: dict[str, str] = Field(default_factory=dict)
-    """Values of the spec's secrets that have no reference. They are never answered, logged or stored in the spec."""
+    """Values of the spec's secrets that have no reference. They are never returned, logged or stored in the spec."""
     clone_of: str | None = None
-    """An earlier run whose code is sent once more; the spec's source is then only told."""
+    """An earlier run whose code is submitted again; the spec's source is then informational."""
     trust_owner: str | None = None
-    """The name of the user whose run `clone_of` is: confirms that another user's code is to run with your rights."""
+    """The owner of the run `clone_of`: confirms that another user's code is to run with your rights."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Preview:
 
 
 async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
-    """Send a run. 201 when it is new, 200 when this run id was sent before."""
+    """Submit a run. 201 if it is new, 200 if this run id was submitted before."""
     hyperpod = await call.hyperpod()
     steps: list[Step] = []
     try:
@@ -77,7 +77,7 @@ async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
-    """Exactly what would run, and all that was found. Nothing is sent or written, but the interpreter is tried out; not that of another user's run before `trust_owner` confirms it."""
+    """Preview exactly what would run, with all findings. Starts the interpreter, but not another user's before `trust_owner` confirms it; writes nothing."""
     hyperpod = await call.hyperpod()
     try:
         request = await asyncio.to_thread(_request, call.root, body)
@@ -88,10 +88,10 @@ async def preview_run(call: Call, body: SubmitBody) -> Preview:
 
 
 def _request(root: Path, body: SubmitBody) -> Request:
-    """The body as the services want it.
+    """The body as the services' request.
 
     Raises:
-        InvalidInputError: An id is none, or a path leads out of the server's root.
+        InvalidInputError: An id is invalid, or a path leads out of the server's root.
     """
     for field, run_id in (("run_id", body.run_id), ("clone_of", body.clone_of)):
         if run_id is not None:
@@ -117,7 +117,7 @@ def _check_id(field: str, run_id: str) -> None:
 
 
 def _base(root: Path, body: SubmitBody) -> Path:
-    """The folder that paths are relative to. As in Jupyter's own file browser, links that lie under the root may lead anywhere."""
+    """The base folder of paths. As in Jupyter's file browser, symbolic links under the root may lead anywhere."""
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     base = under_root(root, root / (body.base or "").strip("/"), "base")
     if not base.is_dir():
@@ -134,14 +134,14 @@ def _base(root: Path, body: SubmitBody) -> Path:
 
 
 _MAX_PATH_LENGTH, _MAX_NAME_LENGTH = 4096, 255
-"""Bytes of a path and of a name in it (Linux: PATH_MAX, with the byte that ends it, and NAME_MAX)."""
+"""Maximum bytes of a path and of a name in it (Linux: PATH_MAX, including the final NUL, and NAME_MAX)."""
 
 
 def under_root(root: Path, path: Path, field: str) -> Path:
-    """The path without dots in it.
+    """The path without dot segments.
 
     Raises:
-        InvalidInputError: It leads out of the root, or is longer than the system takes.
+        InvalidInputError: It leads out of the root, or exceeds the system's limit.
     """
     normalized = Path(os.path.normpath(path))
     if len(os.fsencode(normalized)) >= _MAX_PATH_LENGTH or any(
@@ -164,15 +164,15 @@ def under_root(root: Path, path: Path, field: str) -> Path:
 
 
 def _expanded(text: str) -> Path:
-    """The path as capture will take it: ``~`` is a home folder."""
+    """The path as capture expands it: ``~`` is a home folder."""
     try:
         return Path(text).expanduser()
-    except RuntimeError:  # nobody's
+    except RuntimeError:  # no such user
         return Path(os.sep) / text
 
 
 def _in_body(error: HyperpodError) -> HyperpodError:
-    """The error with its field as a path in the body: the services know only the spec."""
+    """The error with its field as a path in the body; the services report paths in the spec."""
     field = error.detail.get("field")
     if isinstance(field, str) and field.split(".")[0] in JobSpec.model_fields:
         error.detail["field"] = f"spec.{field}"
@@ -196,7 +196,7 @@ def _to_preview(preview: SubmitPreview) -> Preview:
 
 
 def _item_text(item: CommandItem, python: str | None) -> str:
-    """An item of a command for people: the interpreter by its path, files by their place in the bundle."""
+    """A command item for display: the interpreter by its path, files by their path in the bundle."""
     if isinstance(item, str):
         return item
     if "bundle" in item:
@@ -205,17 +205,17 @@ def _item_text(item: CommandItem, python: str | None) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``GET schema``: the spec's JSON Schema, from which the submit form is made.
+# ``GET schema``: the spec's JSON Schema, from which the submit form is generated.
 
 
 async def show_schema(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every endpoint is given its call
-    """JSON Schema of the spec; `x-basic` marks the fields that a form shows first."""
+    """Get the JSON Schema of the spec; `x-basic` marks the fields that a form shows first."""
     return await asyncio.to_thread(spec_schema)
 
 
 @lru_cache(maxsize=1)
 def spec_schema() -> dict[str, Any]:
-    """The spec's schema with our marks."""
+    """The spec's schema with our annotations."""
     schema = JobSpec.model_json_schema()
     _mark(schema)
     return schema
@@ -234,7 +234,7 @@ def _mark(node: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests about a notebook's cells: which runs they went with, and what of them was sent.
+# Requests about a notebook's cells: their runs, and the submitted source.
 
 _MAX_RUNS = 100
 
@@ -243,14 +243,14 @@ class CellsQuery(RequestModel):
     """Which notebook."""
 
     notebook: Annotated[PathText, Field(max_length=4096)]
-    """The notebook's path under the server's root."""
+    """The notebook's path relative to the server's root."""
     limit: Annotated[int, Field(ge=1, le=1000)] = _MAX_RUNS
-    """Look at this many of its newest runs at most."""
+    """Maximum number of the notebook's newest runs to search."""
 
 
 @dataclass(frozen=True)
 class RunOfCell:
-    """The newest run that has a cell, and the CRC-32 of the cell's source as it was sent."""
+    """The newest run of a cell, and the CRC-32 of the submitted source."""
 
     id: str
     checksum: str
@@ -259,7 +259,7 @@ class RunOfCell:
 
 @dataclass(frozen=True)
 class NotebookCells:
-    """The newest runs of a notebook, newest first, and for each cell the newest run that has it."""
+    """The newest runs of a notebook, newest first, and the newest run of each cell."""
 
     runs: list[OwnedRun]
     cells: list[RunOfCell]
@@ -267,7 +267,7 @@ class NotebookCells:
 
 @dataclass(frozen=True)
 class SentCellText:
-    """A cell as it stood in the notebook when it was sent; its text is null when that cannot be read any more."""
+    """A cell as it was submitted; its text is null if it cannot be read."""
 
     number: int
     id: str | None
@@ -277,7 +277,7 @@ class SentCellText:
 
 @dataclass(frozen=True)
 class SentCells:
-    """The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there."""
+    """The cells of a run, and its notebook: the absolute path, and the path relative to the server's root if it is below it."""
 
     notebook: str | None
     path: str | None
@@ -285,7 +285,7 @@ class SentCells:
 
 
 async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
-    """For each cell of a notebook the newest run that has it."""
+    """List the newest run of each cell of a notebook."""
     hyperpod = await call.hyperpod()
     path = _absolute(call.root, query.notebook)
     run_filter = RunFilter(notebook=path, limit=query.limit)
@@ -302,13 +302,13 @@ def _to_notebook_cells(partition: Partition, listing: RunPage) -> NotebookCells:
 
 
 def _absolute(root: Path, notebook: str) -> str:
-    """A notebook's path as runs have it."""
+    """A notebook's path in the form in which runs store it."""
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     return str(under_root(root, root / notebook.strip("/"), "notebook"))
 
 
 async def list_sent_cells(call: Call, run_id: str) -> SentCells:
-    """The cells that went with a run, as they stood in the notebook; none for other sources."""
+    """List the cells of a run as they were submitted; empty for other sources."""
     hyperpod = await call.hyperpod()
     bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
     return await asyncio.to_thread(_to_sent_cells, bundle, call.root)

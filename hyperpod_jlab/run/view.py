@@ -1,4 +1,4 @@
-"""Making the view of a run from its records."""
+"""Build the view of a run from its records."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
-# Whether a run's nodes were heard of just now: where the scheduler does not answer, the launchers' own files tell that it runs.
+# Node liveness from the launchers' files, for when the scheduler does not answer.
 
 TIMEOUT = 12 * HEARTBEAT
-"""Seconds without a sign after which a node counts as silent: the clocks of the nodes and of this machine may differ a little."""
+"""Seconds without a heartbeat after which a node counts as silent; allows for clock skew between nodes and this machine."""
 
 
 def are_nodes_alive(bundle: BundleReader, records: RunRecords) -> bool:
-    """Whether each node of the newest attempt that has not said its end has written its activity record just now. Blocking.
+    """Whether each node of the newest attempt that has not reported its end has a recent heartbeat. Blocking.
 
     Args:
         bundle: The bundle of the run, or of an array's child.
@@ -58,13 +58,14 @@ def are_nodes_alive(bundle: BundleReader, records: RunRecords) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# What ended runs used: asked of the engine once, then remembered in the bundle, so that it stays when the scheduler forgets.
+# Usage of ended runs: queried from the engine once, then stored in the bundle, so that it survives
+# the scheduler's own records.
 
 
 async def read_usage(run: Run, bundle: BundleReader, engines: Engines) -> Usage | None:
-    """What a run used; None when it has not ended.
+    """A run's usage; None until it has ended.
 
-    A cluster that does not answer is no fault: the run's own records have to do then, and it is asked the next time.
+    A cluster that does not answer is not an error: the result then comes from the run's own records, and the next call queries the cluster again.
 
     Raises:
         DamagedBundleError: The bundle cannot be read.
@@ -82,13 +83,15 @@ async def read_usage(run: Run, bundle: BundleReader, engines: Engines) -> Usage 
     if usage_reported is None:
         return _with_end(await asyncio.to_thread(journal_usage, bundle), run, records)
     usage = _with_end(usage_reported, run, records)
-    with contextlib.suppress(HyperpodError):  # somebody else's run, or no room: it is asked again
+    with contextlib.suppress(
+        HyperpodError
+    ):  # another user's run, or no space: the next call queries again
         await asyncio.to_thread(bundle.write_usage, usage)
     return usage
 
 
 def _with_end(usage: Usage, run: Run, records: RunRecords) -> Usage:
-    """With exit code and signal as the ranks' records tell: a scheduler sees only what the launcher ended with."""
+    """With exit code and signal from the ranks' records: a scheduler only sees the launcher's."""
     if run.children:
         return usage.model_copy(update={"exit_code": None, "signal": None})
     code = run.status.exit_code
@@ -98,24 +101,25 @@ def _with_end(usage: Usage, run: Run, records: RunRecords) -> Usage:
 
 
 # --------------------------------------------------------------------------------------------------
-# How the children of an array are: what exists is looked at, never what the array's record claims, and what has ended is not looked at again.
+# Status of an array's children: derived from existing records, never from the array's own record;
+# ended children are cached.
 #
-# A child without records of its own is as the array is, so all of those are looked at as one.
+# All children without records share the array's status and count as one.
 
 _MAX_COUNTED = 200
-"""Children up to which all are looked at each time."""
+"""Up to this many children, all are read each time."""
 
 _FOREIGN_BUDGET_S = 0.1
 """Time for the children of another user's array."""
 
 LIST_BUDGET_S = 0.5
-"""Time that a list of runs spends on children of one array that it has not seen before; the next list goes on."""
+"""Time per list of runs for reading new children of one array; the next list continues."""
 
 
 class EndedChildren:
-    """Remembers how the children of this user's large arrays ended, in the index.
+    """Caches in the index how the children of this user's large arrays ended.
 
-    A child that ended stays so unless the scheduler says that it lives again: then it is looked at.
+    An ended child stays ended unless the scheduler reports it alive; then it is read again.
     """
 
     def __init__(self, index: RunIndex) -> None:
@@ -123,14 +127,14 @@ class EndedChildren:
         self._statuses_by_run: dict[str, dict[int, Status]] = {}
 
     def known(self, run_id: str) -> Mapping[int, Status]:
-        """How children of an array ended, by index. May block."""
+        """The end of an array's children, by index. May block."""
         if run_id not in self._statuses_by_run:
             rows = self._index.use(lambda session: session.children(run_id))
             self._statuses_by_run[run_id] = {index: Status(*rest) for index, *rest in rows}
         return self._statuses_by_run[run_id]
 
     def add(self, run_id: str, statuses: Mapping[int, Status]) -> None:
-        """Remember more of them. May block."""
+        """Add to the cache. May block."""
         if not statuses:
             return
         self._statuses_by_run.setdefault(run_id, {}).update(statuses)
@@ -147,13 +151,13 @@ class EndedChildren:
 
 @dataclass(frozen=True)
 class ArrayFacts:
-    """What is known beside the records when an array is looked at.
+    """Facts beside the records when an array is read.
 
     Attributes:
-        observations: What the engine sees now, by run id.
-        unreachable: Why the engine cannot be asked.
-        ended: What is remembered of children; None: nothing.
-        seconds: The time for children that were never looked at; None: no limit.
+        observations: The engine's current observations, by run id.
+        unreachable: Why the engine does not answer.
+        ended: The cache of ended children; None: no cache.
+        seconds: Time for children that were never read; None: no limit.
     """
 
     observations: Mapping[str, Observation] = field(default_factory=dict)
@@ -164,14 +168,14 @@ class ArrayFacts:
 
 @dataclass(frozen=True)
 class ChildStatuses:
-    """The status of an array's children, with how many have it, and how many were not looked at yet."""
+    """The distinct statuses of an array's children, their counts, and the number of children not read yet."""
 
     statuses: list[tuple[Status, int]]
     uncounted: int = 0
 
 
 def count_children(bundle: BundleReader, records: RunRecords, facts: ArrayFacts) -> ChildStatuses:
-    """How the children of an array are. May block."""
+    """Count an array's children by status. May block."""
     indices = parse_array(records.head.array or "").indices
     recorded_indices = {
         index
@@ -216,7 +220,7 @@ def children_with_records(bundle: BundleReader, array: str) -> Iterator[BundleRe
 
 
 def first_children(bundle: BundleReader, array: str, limit: int | None) -> Iterable[BundleReader]:
-    """An array's children in the order of their indices; of more than `limit` those first that have records."""
+    """An array's children by index; of more than `limit`, those with records come first."""
     indices = parse_array(array).indices
     if limit is not None and len(indices) > limit:
         recorded = set(bundle.child_indices()).intersection(indices)
@@ -230,7 +234,7 @@ def first_children(bundle: BundleReader, array: str, limit: int | None) -> Itera
 def with_observations(
     bundle: BundleReader, records: RunRecords, observations: Mapping[str, Observation]
 ) -> RunRecords:
-    """The records with what the engine sees of the run now."""
+    """The records with the engine's current observation of the run."""
     observation = observations.get(bundle.run_id)
     return (
         replace(records, observations=(*records.observations, observation))
@@ -240,13 +244,13 @@ def with_observations(
 
 
 def find_end(records: RunRecords) -> Observation | None:
-    """The word that a run has ended, if that is what was said last."""
+    """The observation that a run has ended, if it is the latest."""
     newest = max(records.observations, key=lambda item: item.time, default=None)
     return newest if newest is not None and newest.state == "ended" else None
 
 
 def with_end(records: RunRecords, end: Observation | None) -> RunRecords:
-    """A child's records with its array's end, which is its own when it had not begun by then."""
+    """A child's records with its array's end, which also ends the child if it had not started."""
     has_begun = records.observations or records.attempts or records.owner
     return records if end is None or has_begun else replace(records, observations=(end,))
 
@@ -268,14 +272,12 @@ def view_of(
     records: RunRecords,
     facts: ArrayFacts | None = None,
 ) -> Run:
-    """The view of a run.
-
-    An array shows the sum of its children.
+    """Build the view of a run; an array shows the sum of its children.
 
     Args:
         bundle: Its bundle.
         records: Its records.
-        facts: What is known beside them: of the run, of an array's children, of a child's array.
+        facts: Facts beside the records: of the run, of an array's children, of a child's array.
     """
     head = records.head
     facts = facts or ArrayFacts()
@@ -352,12 +354,12 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
 
 
 def as_damaged(run: Run, reason: str, code: str) -> Run:
-    """The view of a run of which something can be read, but not what it was to do."""
+    """The view of a run whose spec cannot be read."""
     return replace(run, state="unknown", reason=reason, reason_code=code, exit_code=None)
 
 
 def submitter_of(records: RunRecords) -> Submitter:
-    """Whether a process that submits the run still lives, as far as this machine can say; one that gave up does not count."""
+    """Whether the submitting process is alive, as far as this machine can tell; a process that gave up does not count."""
     gave_up_at = max(
         (
             observation.time
@@ -375,7 +377,7 @@ def submitter_of(records: RunRecords) -> Submitter:
 
 
 def _queue_of(records: RunRecords) -> str | None:
-    """The queue that a run was moved to last, else the one it was sent to."""
+    """The queue after the last move, else the submitted one."""
     queues = [action.queue for action in records.actions if action.queue is not None]
     return queues[-1] if queues else records.head.queue
 
@@ -385,7 +387,7 @@ def _failed_early(status: Status) -> bool:
 
 
 def is_finished(records: RunRecords) -> bool:
-    """Whether the records alone say how a run ended, so that no engine has to be asked."""
+    """Whether the records alone prove that a run has ended, so that the engine is not queried."""
     observations = [
         observation
         for observation in records.observations
@@ -402,7 +404,7 @@ def is_finished(records: RunRecords) -> bool:
 def orphans(
     bundles: Sequence[BundleReader], observations: Mapping[str, Observation]
 ) -> Sequence[BundleReader]:
-    """The children of arrays that are said to be gone: only the engine knows whether they live on."""
+    """Children of arrays that are reported gone: only the engine knows whether they are alive."""
     lost_children = [
         b
         for b in bundles
@@ -427,14 +429,14 @@ def _count_states(children: ChildStatuses) -> Counter[State]:
 
 
 def _partial_status(status: Status, children: ChildStatuses) -> Status:
-    """The status of an array of which not all children were looked at yet: the next look goes on."""
+    """The status of an array with unread children; the next read continues."""
     counted_total = sum(count for _, count in children.statuses)
     reason = f"{counted_total} of {counted_total + children.uncounted} children counted so far"
     return replace(status, state="running", reason=reason, reason_code="counting", exit_code=None)
 
 
 def _is_decided_by_children(children: Sequence[tuple[Status, int]]) -> bool:
-    """Whether an array's children say how it is although the cluster does not answer: one of them runs, or all have ended."""
+    """Whether an array's children determine its status although the cluster does not answer: one runs, or all have ended."""
     return any(child.state == "running" for child, _ in children) or all(
         child.ended for child, _ in children
     )

@@ -1,4 +1,4 @@
-"""The Jupyter Server extension: HTTP in, services out. The only package that imports Jupyter."""
+"""The Jupyter Server extension: HTTP in front of the services. The only package that imports Jupyter."""
 
 from hyperpod_jlab.contributions import Route
 

@@ -1,4 +1,4 @@
-"""What several requests about runs answer."""
+"""Response types that several requests about runs share."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hyperpod_jlab.storage.owners import is_own
 
 @dataclass(frozen=True, kw_only=True)
 class OwnedRun(Run):
-    """One run, or a child of an array; `own` says whether it is the server's own user's."""
+    """A run, or a child of an array; `own` says whether it belongs to the server's user."""
 
     own: bool
 
 
 @dataclass(frozen=True)
 class RenderedText:
-    """The script or manifest that the scheduler is given."""
+    """The script or manifest for the scheduler."""
 
     name: str
     text: str

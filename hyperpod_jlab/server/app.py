@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``GET version``: who answers.
+# ``GET version``.
 
 
 @dataclass(frozen=True)
 class VersionAnswer:
-    """Who answers."""
+    """Versions of the server."""
 
     version: str
     api: int
 
 
 async def version(call: Call) -> VersionAnswer:  # noqa: ARG001 - every endpoint is given its call
-    """The versions of this package and of its REST API."""
+    """Get the versions of this package and of its REST API."""
     return VersionAnswer(hyperpod_jlab.__version__, API_VERSION)
 
 
 # --------------------------------------------------------------------------------------------------
-# Paths below ours that mean nothing.
+# Unknown paths below ours.
 
 
 class UnknownPathHandler(HyperPodHandler):
-    """Answers in the shape of all errors, where Jupyter would answer with a page."""
+    """Responds with our error shape instead of Jupyter's error page."""
 
     @guarded("read")
     async def get(self) -> None:
-        """Say that there is no such path."""
+        """Respond with 404."""
         raise NotFoundError(
             "path not found",
             code="no_such_path",
@@ -69,7 +69,7 @@ class HyperPodApp(ExtensionApp):
     load_other_extensions = True
 
     def initialize_settings(self) -> None:
-        """Make what all requests share, and tell the event bus what will come."""
+        """Create the state that all requests share, and register our event schemas."""
         assert self.serverapp is not None
         bus = self.serverapp.event_logger
         assert bus is not None
@@ -91,5 +91,5 @@ class HyperPodApp(ExtensionApp):
         self.process.begin()
 
     async def stop_extension(self) -> None:
-        """Give back what is held open."""
+        """Close all resources."""
         await self.process.close()

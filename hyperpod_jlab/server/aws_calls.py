@@ -1,4 +1,4 @@
-"""Requests about what this server costs AWS."""
+"""Requests about this server's calls to AWS."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from hyperpod_jlab.server.events import AwsCalls, count_calls
 
 
 async def show_aws_calls(call: Call) -> AwsCalls:  # noqa: ARG001 - every endpoint is given its call
-    """How often this server asked AWS for something in the last minute. AWS is not asked for it."""
+    """Count this server's calls to AWS in the last minute. Does not call AWS."""
     return count_calls()
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests about regions of AWS.
+# Requests about AWS regions.
 
 
 @dataclass(frozen=True)
 class AwsRegions:
-    """Regions with SageMaker of one AWS partition, as far as this boto3 knows them. `default` is the one that is asked where nobody names one; null where none is known."""
+    """Regions with SageMaker in one AWS partition, as this boto3 knows them. `default` is the region for requests that name none; null if unknown."""
 
     default: str | None
     regions: list[str]
 
 
 async def list_aws_regions(call: Call) -> AwsRegions:  # noqa: ARG001 - every endpoint is given its call
-    """The regions that can be chosen. AWS is not asked for them."""
+    """List the available regions. Does not call AWS."""
     default, regions = await known_regions()
     return AwsRegions(default, regions)

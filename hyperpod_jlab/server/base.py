@@ -1,4 +1,4 @@
-"""What all our HTTP handlers share: the resource that an authorizer sees, and one shape of errors."""
+"""Shared by all our HTTP handlers: the resource for the authorizer, and the error shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CODES: Final = {
 }
 
 AUTH_RESOURCE: Final = "hyperpod"
-"""What a Jupyter authorizer is asked about, with the action ``read``, ``write`` or ``execute``."""
+"""The resource name for a Jupyter authorizer, with the action ``read``, ``write`` or ``execute``."""
 
 
 _P = ParamSpec("_P")
@@ -38,26 +38,26 @@ _R = TypeVar("_R")
 def guarded(
     action: Literal["read", "write", "execute"],
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Decorate a verb: a user first, then the authorizer's yes to this action on our resource.
+    """Decorate a verb: require a user, then the authorizer's permission for this action on our resource.
 
-    Jupyter's bare ``@authorized`` keeps the action and resource of its first call for ever, so a
+    Jupyter's bare ``@authorized`` caches the action and resource of its first call, so a
     method that serves two verbs, or two handlers, would authorise the second as the first. Here both
-    are always given, and the order of the two checks can't be got wrong.
+    are always given, and the order of the two checks is fixed.
     """
 
     def decorate(method: Callable[_P, _R]) -> Callable[_P, _R]:
         checked: Any = authorized(action=action, resource=AUTH_RESOURCE)(method)
-        # Outermost, for Jupyter recognises a guarded handler by tornado's own wrapper.
+        # Outermost, since Jupyter recognises a guarded handler by tornado's own wrapper.
         return cast("Callable[_P, _R]", tornado.web.authenticated(checked))
 
     return decorate
 
 
 class ErrorShape(JupyterHandler):
-    """Answers every error in the one shape, with its real HTTP status."""
+    """Responds to every error with the error shape and its real HTTP status."""
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer an exception as ``{code, message, hint, detail}``."""
+        """Write an exception as ``{code, message, hint, detail}``."""
         exc_info = kwargs.get("exc_info")
         error = exc_info[1] if exc_info else None
         if isinstance(error, HyperpodError):
@@ -72,7 +72,7 @@ class ErrorShape(JupyterHandler):
         self.finish(json.dumps(body))
 
     def log_exception(self, *exc_info: Any) -> None:
-        """A traceback for faults of ours only, not for what a user did."""
+        """Log a traceback only for internal errors, not for user errors."""
         if not isinstance(exc_info[1], HyperpodError):
             super().log_exception(*exc_info)
 
@@ -89,19 +89,19 @@ class HyperPodHandler(ExtensionHandlerMixin, ErrorShape, APIHandler):
 
     @property
     def process(self) -> ServerProcess:
-        """What all requests share."""
+        """The state that all requests share."""
         return process_of(self)
 
 
 def process_of(handler: ExtensionHandlerMixin) -> ServerProcess:
-    """What all requests to the handler's server share."""
+    """The state that all requests to the handler's server share."""
     app: Any = handler.extensionapp
     process: ServerProcess = app.process
     return process
 
 
 def _error_body(status_code: int, error: BaseException | None) -> dict[str, Any]:
-    """The error shape for what tornado or Jupyter raised, or for a fault of ours."""
+    """The error shape of an error from tornado or Jupyter, or of an internal error."""
     try:
         status = HTTPStatus(status_code)
         phrase, name = status.phrase, status.name.lower()
@@ -115,7 +115,7 @@ def _error_body(status_code: int, error: BaseException | None) -> dict[str, Any]
             "hint": None,
             "detail": {},
         }
-    # The cause stands in the server's log: it may hold paths and names that this user may not see.
+    # The cause is only logged: it may contain paths and names that this user must not see.
     return {
         "code": HyperpodError.default_code,
         "message": phrase,

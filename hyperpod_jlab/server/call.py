@@ -1,4 +1,4 @@
-"""What the functions behind the routes are given, and what they may answer beside plain data."""
+"""Arguments of the functions behind the routes, and their special response types."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Call:
     """One request.
 
     Attributes:
-        process: What all requests share.
-        root: The folder that the server shows as its root.
-        username: The name of the server's user who asks.
-        status: The HTTP status of the answer; the function may set another one that its route names.
+        process: The state that all requests share.
+        root: The server's root folder.
+        username: The name of the requesting user.
+        status: The HTTP status of the response; the function may set another one that its route declares.
     """
 
     process: ServerProcess
@@ -35,7 +35,7 @@ class Call:
 
 @dataclass
 class Download:
-    """Bytes for a file on the user's machine, sent as they come.
+    """A file download, streamed.
 
     Attributes:
         name: The file's name.

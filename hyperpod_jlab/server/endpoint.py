@@ -1,4 +1,4 @@
-"""From HTTP to the function that a route names, and back: the only place where requests are read and answers written."""
+"""Maps HTTP requests to the functions that routes name: the only module that reads requests and writes responses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The function behind a route, and what it takes and gives.
+    """The function behind a route, with the types of its arguments and result.
 
     Attributes:
         function: The function.
-        query: The model of the query, or None when it takes none.
-        body: The model of the body, or None when it takes none.
-        answer: The type of the answer.
+        query: The model of the query, or None if it takes none.
+        body: The model of the body, or None if it takes none.
+        answer: The type of the response.
     """
 
     function: Callable[..., Coroutine[Any, Any, Any]]
@@ -45,7 +45,7 @@ class Endpoint:
 
 @lru_cache(maxsize=256)
 def endpoint_of(route: Route) -> Endpoint:
-    """The endpoint of a route. Imports what answers, which takes a moment the first time."""
+    """The endpoint of a route. Imports the function's module, which is slow the first time."""
     module, _, name = route.function.partition(":")
     function = getattr(importlib.import_module(module), name)
     signature = inspect.signature(function, eval_str=True)
@@ -56,14 +56,14 @@ def endpoint_of(route: Route) -> Endpoint:
 
 
 class EndpointHandler(HyperPodHandler):
-    """Answers requests by calling the functions that its routes name."""
+    """Serves requests by calling the functions that routes name."""
 
     _work: asyncio.Task[None] | None = None
     _gone = False
 
     async def serve(self, route: Route, path: Mapping[str, str]) -> None:
-        """Answer one request."""
-        # Reading a list again and again is no sign of life: the server may be told to stop when idle.
+        """Serve one request."""
+        # Polling a list is not activity: the server may be stopped when idle.
         self._track_activity = route.verb != "get"
         self._work = asyncio.ensure_future(self._serve(route, path))
         try:
@@ -73,7 +73,7 @@ class EndpointHandler(HyperPodHandler):
                 raise
 
     def on_connection_close(self) -> None:
-        """Nobody waits for the answer any more; what only reads is broken off."""
+        """The client has disconnected: cancel read-only work."""
         super().on_connection_close()
         self._gone = True
         if self._work is not None and self.request.method == "GET":
@@ -93,7 +93,7 @@ class EndpointHandler(HyperPodHandler):
             return
         data = await asyncio.to_thread(to_json, result, endpoint.answer)
         self.set_status(call.status)
-        with contextlib.suppress(StreamClosedError):  # nobody waits for it any more
+        with contextlib.suppress(StreamClosedError):  # the client has disconnected
             await self.finish(data)
 
     async def _send(self, download: Download) -> None:
@@ -106,7 +106,7 @@ class EndpointHandler(HyperPodHandler):
                 self.write(chunk)
                 try:
                     await self.flush()
-                except StreamClosedError:  # nobody takes it any more
+                except StreamClosedError:  # the client has disconnected
                     return
         await self.finish(set_content_type="application/octet-stream")
 
@@ -118,7 +118,7 @@ class EndpointHandler(HyperPodHandler):
 def _read_request(
     endpoint: Endpoint, arguments: Mapping[str, list[bytes]], body: bytes
 ) -> dict[str, Any]:
-    """The query and the body as the function wants them. May take a while for a large body."""
+    """Parse the query and the body. Slow for a large body."""
     from hyperpod_jlab.server.requests import read_body, read_query
 
     parameters: dict[str, Any] = {}
@@ -139,7 +139,7 @@ def _verb(route: Route) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointHandler]]]:
-    """A handler for each path, as tornado wants them: all verbs of a path in one class, each guarded by its own action."""
+    """One tornado handler class per path, with all its verbs, each guarded by its own action."""
     paths: dict[str, list[Route]] = {}
     for route in routes:
         paths.setdefault(route.path, []).append(route)

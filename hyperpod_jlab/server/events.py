@@ -1,4 +1,4 @@
-"""Events on Jupyter's event bus: news of storage plans, of the doctor, and of calls to AWS. Run events are in `run_events`."""
+"""Events on Jupyter's event bus: storage plans, the doctor, and calls to AWS. Run events are in `run_events`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ADMIN_SCHEMA_FILE: Final = Path(__file__).with_name("admin_event.yaml")
 
 
 def make_plans(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> PlanService:
-    """The plans of a server, which are told on its event bus. Its first import takes a moment.
+    """The plans of a server, which emit events. The first import is slow.
 
     Args:
         bus: The event bus.
-        services: Gives the services of the server.
+        services: Returns the server's services.
     """
     from hyperpod_jlab.admin.fsx.service import PlanService
 
@@ -42,14 +42,14 @@ def make_plans(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) ->
 
 
 # --------------------------------------------------------------------------------------------------
-# That an examination has something new, on Jupyter's event bus: pages read it then.
+# Emits an event when a diagnostic run changes; pages then fetch it.
 
 DOCTOR_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/doctor/v1"
 DOCTOR_SCHEMA_FILE: Final = Path(__file__).with_name("doctor_event.yaml")
 
 
 def make_examinations(bus: EventLogger) -> Examinations:
-    """The examinations of a server, which are told on its event bus. Its first import takes a moment."""
+    """The diagnostic runs of a server, which emit events. The first import is slow."""
     from hyperpod_jlab.features.doctor.service import Examinations
 
     def changed(examination: Examination) -> None:
@@ -62,18 +62,18 @@ def make_examinations(bus: EventLogger) -> Examinations:
 
 
 # --------------------------------------------------------------------------------------------------
-# How often AWS was asked, on Jupyter's event bus: so that tabs show it without asking.
+# Emits the number of calls to AWS, so that tabs need not poll it.
 
 AWS_CALLS_SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/aws-calls/v1"
 AWS_CALLS_SCHEMA_FILE: Final = Path(__file__).with_name("aws_calls_event.yaml")
 
 INTERVAL_S = 2.0
-"""Seconds between two events."""
+"""Minimum seconds between two events."""
 
 
 @dataclass(frozen=True)
 class AwsCalls:
-    """What this server asked AWS for in the last minute, tries and pages included, the most frequent operation first; `total` counts from the server's start."""
+    """This server's calls to AWS in the last minute, including retries and pages, most frequent operation first; `total` counts from the server's start."""
 
     calls: int
     total: int
@@ -81,17 +81,17 @@ class AwsCalls:
 
 
 def count_calls(meter: CallMeter = METER) -> AwsCalls:
-    """The requests of the last minute."""
+    """Calls of the last minute."""
     operations = meter.last_minute()
     return AwsCalls(sum(row.calls for row in operations), meter.total, tuple(operations))
 
 
 class AwsCallEvents:
-    """Tells how often AWS was asked in the last minute, whenever that changes; a process that asks for nothing does nothing.
+    """Emits the number of calls to AWS in the last minute when it changes; idle without calls.
 
     Args:
         bus: Jupyter's event logger.
-        meter: What counts.
+        meter: The counter.
     """
 
     def __init__(self, bus: EventLogger, meter: CallMeter = METER) -> None:
@@ -101,13 +101,13 @@ class AwsCallEvents:
         self._end: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Listen to the meter from now on. In the server's event loop."""
+        """Subscribe to the meter. Call it in the server's event loop."""
         if self._end is None:
             loop = asyncio.get_running_loop()
             self._end = self._meter.listen(lambda: _in_loop(loop, self._on_call))
 
     async def close(self) -> None:
-        """Tell nothing more."""
+        """Stop emitting."""
         if self._end is not None:
             self._end()
             self._end = None
@@ -122,7 +122,7 @@ class AwsCallEvents:
             self._task = asyncio.create_task(self._emit_changes(), name="hyperpod-aws-calls")
 
     async def _emit_changes(self) -> None:
-        """Until the last minute has no request any more, which is told too."""
+        """Runs until the last minute has no calls, and emits that too."""
         last_sent: AwsCalls | None = None
         while True:
             calls_now = count_calls(self._meter)
@@ -136,6 +136,6 @@ class AwsCallEvents:
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    # A request that outlives the server has nobody left to tell.
+    # a call after shutdown has no listeners
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(work)

@@ -1,4 +1,4 @@
-"""The messages of the log socket, and which lines of a log a client may ask for."""
+"""Messages of the log socket, and the options that select log lines."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class LogChoice(RequestModel):
     node: Number | None = None
     """Only the node of this rank."""
     ranks: Annotated[list[Number], CommaSeparated] | None = None
-    """Only these global ranks; in a query several times, or once with commas."""
+    """Only these global ranks; in a query, repeat the parameter or separate values with commas."""
     node_logs: bool | None = None
-    """Whether the nodes' own logs come too; default: unless ranks are asked for."""
+    """Include the nodes' own logs; default: unless ranks are given."""
     grep: str | None = None
-    """Only lines in which this regular expression is found."""
+    """Only lines that match this regular expression."""
     ignore_case: bool = False
-    """Whether upper and lower case are the same to `grep`."""
+    """Whether `grep` ignores case."""
     tail: Number | None = None
-    """Begin with the last so many lines; of no meaning with a cursor or in a page."""
+    """Start with this many of the last lines; ignored with a cursor or in a page."""
     since: SinceTime | None = None
-    """Begin at this time: Unix seconds, or ISO 8601; of no meaning with a cursor or in a page."""
+    """Start at this time: Unix seconds, or ISO 8601; ignored with a cursor or in a page."""
     cursor: Annotated[str, Field(max_length=_MAX_CURSOR_LENGTH)] | None = None
-    """Go on from here."""
+    """Continue from here."""
     collapse: bool = True
-    """Show of progress bars only what they showed last."""
+    """Show only the last state of progress bars."""
 
     def request(self, run_id: str, *, follow: bool = False) -> LogRequest:
         """The request to the log service."""
@@ -69,27 +69,27 @@ class LogChoice(RequestModel):
 
 
 class Subscribe(LogChoice):
-    """Follow a run's log, or logs of nodes. An id that is in use is given to this subscription from `subscribed` on."""
+    """Follow a run's log, or logs of nodes. A new subscription takes over an id in use when `subscribed` is sent."""
 
     type: Literal["subscribe"]
     id: Number
     run_id: Annotated[str, Field(max_length=100)] | None = None
     """The run."""
     cluster: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """Instead of a run: the HyperPod cluster, by its name or ARN, whose nodes' logs are followed."""
+    """Instead of a run: the HyperPod cluster, by name or ARN, whose node logs to follow."""
     streams: Annotated[list[LogName], Field(max_length=20)] | None = None
     """The logs of the cluster's nodes, by AWS' names."""
 
 
 class Unsubscribe(RequestModel):
-    """No more frames for this id."""
+    """Stop the frames of this id."""
 
     type: Literal["unsubscribe"]
     id: Number
 
 
 class Ack(RequestModel):
-    """Frames up to `seq` are taken in."""
+    """Acknowledge the frames up to `seq`."""
 
     type: Literal["ack"]
     id: Number
@@ -106,10 +106,10 @@ _KINDS: Final[dict[str, type[Message]]] = {
 
 
 def read_message(text: str | bytes) -> Message:
-    """A message of a client.
+    """Parse a client's message.
 
     Raises:
-        InvalidInputError: It cannot be understood; the detail names the field, and the subscription's id as far as it is known.
+        InvalidInputError: It is invalid; the detail names the field, and the subscription's id if known.
     """
     data = read_object(text)
     kind = data.get("type")
@@ -132,10 +132,10 @@ def read_message(text: str | bytes) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A stretch of one stream, arranged by column.
+    """Consecutive lines of one stream, stored by column.
 
     Attributes:
-        mark: Something that happened in the stream before its lines.
+        mark: An event in the stream before its lines.
     """
 
     attempt: int
@@ -151,7 +151,7 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class LogFrame:
-    """Blocks in the order in which they are to be shown, and the cursor behind them."""
+    """Blocks in display order, and the cursor after them."""
 
     blocks: list[LogBlock]
     after: str
@@ -159,7 +159,7 @@ class LogFrame:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """The run exists and may be read; frames follow."""
+    """The run exists and can be read; frames follow."""
 
     id: int
     type: Literal["subscribed"] = "subscribed"
@@ -167,7 +167,7 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Lines; `after` is the cursor behind them."""
+    """Lines; `after` is the cursor after them."""
 
     blocks: list[LogBlock]
     after: str
@@ -178,14 +178,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The run has ended and all of its log was sent."""
+    """The run has ended and its whole log was sent."""
 
     id: int
     type: Literal["end"] = "end"
 
 
 class Failure(TypedDict):
-    """The subscription is over; without `id` the message was not understood."""
+    """The subscription has ended; without `id` the message was invalid."""
 
     type: Literal["error"]
     error: Error
@@ -193,27 +193,27 @@ class Failure(TypedDict):
 
 
 Answer = Subscribed | Frame | End | Failure
-"""A message to a client. None holds a time that is not a plain number: any JSON encoder that knows dataclasses writes it."""
+"""A message to a client. Messages have times only as plain numbers, so any JSON encoder for dataclasses can write them."""
 
 
 def failure(error: HyperpodError, number: int | None = None) -> Failure:
-    """The message that tells an error."""
+    """The message for an error."""
     response: Failure = {"type": "error", "error": error.shape}
     return response if number is None else {**response, "id": number}
 
 
 # --------------------------------------------------------------------------------------------------
-# Lines by column: a frame is made from whole blocks, without an object a line.
+# Lines by column: builds a frame from whole blocks, without one object per line.
 
 CONTINUED, PARTIAL, REDRAWS = 1, 2, 4
-"""Bits of a line that is not whole."""
+"""Bits of an incomplete line."""
 
 MAX_FRAME_BYTES = 256 << 10
-"""About the most bytes of log in a frame: a page is to take it in without a stutter, and the server to hold few of it."""
+"""Approximate maximum log bytes per frame: small enough to render smoothly and to limit the server's memory."""
 
 
 def split_batch(batch: LogBatch) -> Iterator[LogBatch]:
-    """A batch in parts that are small enough for a frame, each with the cursor behind it."""
+    """Split a batch into frame-sized parts, each with the cursor after it."""
     if sum(block.size for block in batch.blocks) <= MAX_FRAME_BYTES:
         yield batch
         return
@@ -231,7 +231,7 @@ def split_batch(batch: LogBatch) -> Iterator[LogBatch]:
 
 
 def _split(block: LineBlock) -> Iterator[LineBlock]:
-    """A block cut where lines end."""
+    """Split a block at line ends."""
     begin, mark = block.begin, block.mark
     while block.selected is None and block.end - begin > MAX_FRAME_BYTES:
         cut_at = block.chunk.data.rfind(b"\n", begin, begin + MAX_FRAME_BYTES) + 1
@@ -248,12 +248,12 @@ def _split(block: LineBlock) -> Iterator[LineBlock]:
 
 
 def blocks_of(batch: LogBatch) -> list[LogBlock]:
-    """A batch's blocks, less those of which nothing is shown."""
+    """A batch's blocks, without invisible ones."""
     return [_block(block) for block in batch.blocks if not block.empty]
 
 
 def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
-    """The message with a batch, as JSON."""
+    """The JSON message for a batch."""
     return to_json(Frame(blocks_of(batch), batch.end_position.text(), number, seq))
 
 
@@ -284,7 +284,7 @@ def _times(block: LineBlock) -> float | list[float | None] | None:
 
 
 def _flags(block: LineBlock) -> list[tuple[int, int]] | None:
-    """The lines that are not whole. Only the first and the last piece can be so, unless a long line was cut."""
+    """The incomplete lines. Only the first and the last piece can be incomplete, unless a long line was cut."""
     indices = block.indices()
     last = len(block.ends) - 1
     if _is_cut(block):
@@ -304,5 +304,5 @@ def _bits(block: LineBlock, index: int) -> int:
 
 
 def _is_cut(block: LineBlock) -> bool:
-    """Whether a line of the block is in several pieces."""
+    """Whether a line of the block has several pieces."""
     return len(block.ends) - 1 > block.chunk.data.count(b"\n", block.first, block.end - 1)

@@ -1,4 +1,4 @@
-"""The log socket: one for a page, for any number of followed logs."""
+"""The log socket: one per page, for any number of followed logs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 MAX_SUBSCRIPTIONS = 64
 
 PING_INTERVAL_S = 30.0
-"""Seconds between pings, unless the server's configuration says otherwise."""
+"""Default seconds between pings; the server's configuration overrides it."""
 
 
 class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHandler):
-    """``GET logs`` with an upgrade, see docs/rest-api.md. Origin, user and authorizer are asked before the upgrade."""
+    """``GET logs`` with an upgrade, see docs/rest-api.md. Checks origin, user and authorizer before the upgrade."""
 
     auth_resource = AUTH_RESOURCE
 
@@ -41,36 +41,36 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             raise HTTPError(HTTPStatus.UPGRADE_REQUIRED, reason="This is a WebSocket")
         if not self.check_origin():
             raise HTTPError(403, reason="Cross origin sockets are not allowed")
-        # The first messages would otherwise wait for the import in turn.
+        # Import now, or each of the first messages would wait for it.
         await asyncio.to_thread(import_module, "hyperpod_jlab.server.log_subscription")
         await super().get(*args, **kwargs)
 
     @property
     def ping_interval(self) -> float:
-        """Seconds between pings. Jupyter's mixin counts in milliseconds, which tornado takes for seconds."""
+        """Seconds between pings. Jupyter's mixin returns milliseconds, but tornado expects seconds."""
         seconds = self.settings.get("websocket_ping_interval")
         return PING_INTERVAL_S if seconds is None else float(seconds)
 
     @property
     def ping_timeout(self) -> float:
-        """Seconds to wait for a pong before the socket is given up."""
+        """Timeout for a pong, in seconds; then the socket is closed."""
         seconds = self.settings.get("websocket_ping_timeout")
         return self.ping_interval if seconds is None else float(seconds)
 
     def open(self, *_args: Any, **_kwargs: Any) -> None:
-        """Begin to serve; tornado pings by itself, so that the mixin must not."""
+        """Start serving. tornado sends pings itself, so the mixin must not."""
         self._subscriptions: dict[int, Subscription] = {}
         self._process = process_of(self)
         self._process.sockets.add(self)
 
     def on_close(self) -> None:
-        """The page has gone."""
+        """The client has disconnected."""
         self._process.sockets.discard(self)
         for subscription in list(self._subscriptions.values()):
             subscription.stop()
 
     async def on_message(self, message: str | bytes) -> None:
-        """Do what a message says, or say what is wrong with it."""
+        """Handle a message, or respond with its error."""
         from hyperpod_jlab.server.log_messages import failure, read_message
 
         try:
@@ -79,7 +79,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             number = error.detail.pop("id", None)
             response = failure(error, number)
             await self._write_json(response)
-        except Exception:  # the page must hear of it, whatever it is, and the socket stay open
+        except Exception:  # report any error to the page, and keep the socket open
             self.log.exception("a message of a log socket failed")
             response = failure(InternalError("the message could not be processed"))
             await self._write_json(response)
@@ -89,7 +89,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
             await self._subscribe(message)
             return
         subscription = self._subscriptions.get(message.id)
-        if subscription is None:  # it has just ended, which the page does not know yet
+        if subscription is None:  # it has just ended; the page does not know yet
             return
         if message.type == "ack":
             subscription.acknowledge(message.seq)
@@ -118,7 +118,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         except HyperpodError as error:
             error.detail["id"] = number
             raise
-        if self.ws_connection is None:  # closed meanwhile
+        if self.ws_connection is None:  # closed in the meantime
             return
         subscription = Subscription(hyperpod, message, self._write)
         self._subscriptions[number] = subscription

@@ -1,4 +1,4 @@
-"""One followed log of a log socket: frames as they come, never more ahead of the page than it can take in."""
+"""One followed log of a log socket: sends frames as they arrive, with back-pressure from the page."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from hyperpod_jlab.server.log_messages import (
 )
 
 MAX_UNACKNOWLEDGED = 4
-"""Frames that may be sent and not acknowledged."""
+"""Maximum number of unacknowledged frames."""
 
 _YIELD_BYTES = 32 << 10
-"""Up to so many bytes a frame is made on the spot: a thread would take longer."""
+"""Frames up to this many bytes are built in the event loop: a thread would be slower."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class Subscription:
 
     Args:
         hyperpod: The services.
-        message: What the client wants.
-        send: Sends a message; returns once the network has taken it.
+        message: The client's subscription.
+        send: Sends a message; returns once the network has accepted it.
     """
 
     def __init__(self, hyperpod: Hyperpod, message: Subscribe, send: Send) -> None:
@@ -57,17 +57,17 @@ class Subscription:
         self._task = asyncio.create_task(self._run(), name="hyperpod-log-subscription")
 
     def acknowledge(self, seq: int) -> None:
-        """The client has taken in the frames up to `seq`."""
+        """Handle the client's acknowledgement of the frames up to `seq`."""
         self._acknowledged = max(self._acknowledged, min(seq, self._sent))
         if self._sent - self._acknowledged < MAX_UNACKNOWLEDGED:
             self._semaphore.set()
 
     def when_done(self, call: Callable[[], None]) -> None:
-        """Call something when the subscription is over."""
+        """Register a callback for the end of the subscription."""
         self._task.add_done_callback(lambda _: call())
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -111,10 +111,10 @@ class Subscription:
 
 
 def _find_follow(message: Subscribe) -> Follow:
-    """What follows the logs that a message names.
+    """The follower of the logs that a message names.
 
     Raises:
-        InvalidInputError: It names none, or several.
+        InvalidInputError: It names no log, or several.
     """
     targets = [
         function for field, function in follows().items() if getattr(message, field) is not None

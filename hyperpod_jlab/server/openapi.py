@@ -1,4 +1,4 @@
-"""``GET openapi.json``: the REST API in words for machines, made from the very routes and types that serve it."""
+"""``GET openapi.json``: the OpenAPI document, generated from the routes and types that serve the API."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _NAMES = {
     "Effect": "AdminStatement",
     "StepRow": "AdminStep",
 }
-"""Names of schemas, by those of the classes where they are others."""
+"""Schema names of classes, where they differ from the class name."""
 
 _ATTRIBUTES = "\n\nAttributes:\n"
 
@@ -97,18 +97,18 @@ _Schemas = dict[Any, dict[str, Any]]
 
 
 class _Generator(GenerateJsonSchema):
-    """Schemas of answers have all their fields; an ``Attributes:`` section of a docstring describes them."""
+    """In response schemas all fields are required; a docstring's ``Attributes:`` section describes them."""
 
     def field_is_required(
         self, field: DataclassField | ModelField | TypedDictField, total: bool
     ) -> bool:
-        """Whether a field is always there."""
+        """Whether a field is always present."""
         if self.mode == "serialization" and field["type"] != "typed-dict-field":
             return True
         return super().field_is_required(field, total)
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        """The schema of a field with a default, of which a reader need not know."""
+        """The schema of a field with a default; omits the default, which clients do not need."""
         if self.mode == "serialization":
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
@@ -123,7 +123,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _describe(kind: type[Any], schema: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema with what the docstrings of a class and its bases say of its fields, in the words of JSON."""
+    """Add the descriptions from the docstrings of a class and its bases, in JSON terms."""
     for base in kind.__mro__:
         text, _, attributes = inspect.cleandoc(base.__doc__ or "").partition(_ATTRIBUTES)
         if base is kind and "description" in schema:
@@ -140,7 +140,7 @@ def _to_json_words(text: str) -> str:
 
 
 async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every endpoint is given its call
-    """This document."""
+    """Get this document."""
     return await asyncio.to_thread(document)
 
 
@@ -202,12 +202,12 @@ def _rename_schemas(generated: tuple[_Schemas, dict[str, Any]]) -> tuple[_Schema
 
 
 def _mode(part: str, kind: Any) -> JsonSchemaMode:
-    """Whether a schema is of what is read or of what is written. A spec is both, and the same."""
+    """Whether a schema describes input or output. A spec is both, and the same."""
     return "serialization" if part == "answer" and kind is not JobSpec else "validation"
 
 
 def _schemas() -> tuple[_Schemas, dict[str, Any]]:
-    """The schema of each type by route and part, and the types that have names."""
+    """The schema of each type by route and part, and the named types."""
     types: list[tuple[Any, JsonSchemaMode, Any]] = [("error", "serialization", Error)]
     types += [(kind.__name__, "validation", kind) for kind in _REQUESTS]
     types += [(kind.__name__, "serialization", kind) for kind in _MESSAGES]
@@ -256,7 +256,7 @@ def _query_parameters(model: type[BaseModel], schema: dict[str, Any]) -> list[di
         parameter_schema = dict(schema["properties"][name])
         description = parameter_schema.pop("description", None)
         parameter_schema.pop("title", None)
-        # null is how a body leaves something out; a query does so by not having it.
+        # A body omits a value with null; a query omits the parameter.
         choices = [
             choice for choice in parameter_schema.get("anyOf", []) if choice != {"type": "null"}
         ]
@@ -307,7 +307,7 @@ def _run_event_schema() -> dict[str, Any]:
 
 
 def _event_schema(file: Path) -> dict[str, Any]:
-    """What stands on Jupyter's event bus."""
+    """The schema of an event on Jupyter's event bus."""
     schema: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return {name: schema[name] for name in ("description", "type", "required", "properties")}
 

@@ -1,4 +1,4 @@
-"""Long tables by pages: sorted, filtered and cut on the server, from one look at the cluster for all tabs."""
+"""Pagination of long tables: sorted, filtered and cut on the server, from one shared snapshot of the cluster."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class TableQuery(RequestModel):
     """Which rows of a table."""
 
     limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 200
-    """At most this many."""
+    """Maximum number of rows."""
     cursor: Annotated[str | None, Field(max_length=4096)] = None
-    """Go on after an earlier page: its `next`. Sort and filter must be the same."""
+    """Continue after an earlier page: its `next`. Sort and filter must be the same."""
     sort: Annotated[str | None, Field(max_length=100)] = None
-    """A column, or `-column` for the other way round; rows without a value come last."""
+    """A column, or `-column` for descending order; rows without a value come last."""
     filter: Annotated[str | None, Field(max_length=1000)] = None
-    """Words that must all occur in a row, in upper or lower case."""
+    """Words that must all occur in a row, ignoring case."""
 
 
 @dataclass(frozen=True)
 class TablePage(Generic[Row]):
-    """Some rows, the cursor behind them (None at the end), and how many there are in all pages."""
+    """Some rows, the cursor after them (None at the end), and the total number of rows."""
 
     rows: list[Row]
     next: str | None
@@ -61,7 +61,7 @@ class Page:
 
     Attributes:
         next: The cursor of the next page; null at the end.
-        total: How many rows there are in all pages.
+        total: Number of rows in all pages.
     """
 
     next: str | None
@@ -70,12 +70,12 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class AgedPage(Page):
-    """A page of what a cluster said.
+    """A page of data from a cluster.
 
     Attributes:
-        as_of: When the cluster said this; null when it has just said it.
-        problem: Why nothing newer is known.
-        notes: What of the table is hidden from the user, and why.
+        as_of: Time of the cluster's answer; null if it is current.
+        problem: Why there is no newer answer.
+        notes: What is hidden from the user, and why.
     """
 
     as_of: Time | None
@@ -87,24 +87,24 @@ class AgedPage(Page):
 def build_page(
     kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str
 ) -> TablePage[Row]:
-    """A page of a table. May take a while.
+    """Build a page of a table. May be slow.
 
     Args:
-        kind: What the rows are.
+        kind: The kind of rows.
         rows: All rows.
-        query: Which of them.
-        name: The column that names a row.
-        sort: The order when none is asked for.
+        query: Which rows.
+        name: The column that identifies a row.
+        sort: The default order.
 
     Raises:
-        InvalidInputError: There is no such column, or the cursor is none.
+        InvalidInputError: The column does not exist, or the cursor is invalid.
     """
     column, is_descending = _column(kind, query.sort if query.sort is not None else sort)
     matching = _filtered(kind, rows, query.filter)
     matching.sort(key=lambda row: _identity_key(getattr(row, name)))
     ordered = [row for row in matching if getattr(row, column) is not None]
     ordered.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=is_descending)
-    # Whatever the direction, those without a value come last.
+    # Rows without a value come last in both directions.
     ordered += [row for row in matching if getattr(row, column) is None]
     begin = _find_begin(ordered, query, (column, is_descending, name))
     page = ordered[begin : begin + query.limit]
@@ -148,7 +148,7 @@ def _contains(values: Sequence[Any], search_words: list[str]) -> bool:
 
 
 def _to_search_text(value: Any) -> str:
-    """A value as somebody who looks at the table might search for it."""
+    """A value as a user sees it in the table, and would search for it."""
     if isinstance(value, _UNSEARCHED_TYPES):
         return ""
     return " ".join(map(str, value)) if isinstance(value, _LISTS) else str(value)
@@ -159,8 +159,8 @@ _NULL_KEY = (0, 0, "")
 
 @lru_cache(maxsize=20_000)
 def _natural_key(text: str) -> _Key:
-    """Names in the order in which people count: node-9 before node-10. Kept, for a table is asked for again and again."""
-    if text.isascii() and text.isdigit():  # as most ids are
+    """Natural sort order: node-9 before node-10. Cached, since clients poll tables."""
+    if text.isascii() and text.isdigit():  # true for most ids
         digits = text.lstrip("0")
         return _NULL_KEY, (1, len(digits), digits), _NULL_KEY
     parts = _DIGITS.split(text.casefold())
@@ -171,12 +171,12 @@ def _natural_key(text: str) -> _Key:
 
 
 def _identity_key(name: str) -> _Key:
-    """Different for different names: gpu-1 and gpu-01 are counted alike."""
+    """Breaks ties between different names that sort alike, such as gpu-1 and gpu-01."""
     return (_natural_key(name), name)
 
 
 def _brief(value: Any) -> Any:
-    """As much of a value as rows are ordered by; a cursor holds it, so it is short: of a list its length and its beginning."""
+    """A short form of a value for sorting, since the cursor contains it: of a list its length and its beginning."""
     if value is None or isinstance(value, _SCALARS):
         return value
     if isinstance(value, tuple | list):
@@ -195,7 +195,7 @@ def _value_key(brief: Any) -> _Key:
 
 
 def _find_begin(ordered: Sequence[Any], query: TableQuery, ordering: tuple[str, bool, str]) -> int:
-    """Where the page begins: behind the cursor's row, or where it would stand now."""
+    """The start of the page: after the cursor's row, or where that row would be now."""
     if query.cursor is None:
         return 0
     column, is_descending, name = ordering

@@ -1,7 +1,7 @@
-"""Who may use a port in the browser: a ticket for its first request, a key in its address for all others.
+"""Access to ports in the browser: a one-time ticket for the first request, then a key in the URL.
 
-A page of a run is sandboxed (see `port_headers`), so the browser sends no cookies with what the page asks for. The key
-takes their place: it opens one port of one node, says nothing to Jupyter, and is forgotten when the server stops.
+A page of a run is sandboxed (see `port_headers`), so the browser sends no cookies with its requests. The key
+replaces them: it opens one port of one node, gives no access to Jupyter, and expires when the server stops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Cookies that a program in a run sets: they stay in this server, since its sandboxed page has none and Jupyter's origin must not get them.
+# Cookie jar for programs in runs: cookies stay on this server, since the sandboxed page has none
+# and Jupyter's origin must not get them.
 
 _MAX_COOKIES = 64
 _MAX_COOKIE_LENGTH = 4096
@@ -39,13 +40,13 @@ class _Cookie:
 
 
 class ProgramCookies:
-    """The cookies of one opened port, by name and path; a few of a bounded size."""
+    """The cookies of one opened port, by name and path; number and size are limited."""
 
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str], _Cookie] = {}
 
     def add_header(self, header_for: str) -> None:
-        """Keep what a ``Set-Cookie`` says; what is no cookie, or too long, is left out."""
+        """Store a ``Set-Cookie`` header; ignores invalid and oversized cookies."""
         try:
             cookies = (
                 SimpleCookie(header_for)
@@ -64,7 +65,7 @@ class ProgramCookies:
             del self._cookies[next(iter(self._cookies))]
 
     def header_for(self, path: str) -> str:
-        """The ``Cookie`` of a request for a path of the program, ``""`` for none."""
+        """The ``Cookie`` header for a path of the program; ``""`` if there are none."""
         now = time.time()
         return "; ".join(
             f"{name}={cookie.value}"
@@ -80,7 +81,7 @@ def _covers(cookie_path: str, path: str) -> bool:
 
 
 def _expires_at(cookie: Morsel[str]) -> float | None:
-    """When a cookie ends, in seconds of Unix time; None for the session's end."""
+    """When a cookie expires (Unix seconds); None for a session cookie."""
     try:
         if cookie["max-age"]:
             return time.time() + int(cookie["max-age"])
@@ -92,9 +93,9 @@ def _expires_at(cookie: Morsel[str]) -> float | None:
 
 
 TICKET_TTL_S: Final = 60.0
-"""How long a ticket waits to be used."""
+"""Lifetime of an unused ticket."""
 IDLE_TIMEOUT_S: Final = 8 * 3600.0
-"""How long a key stays after its last request."""
+"""Lifetime of a key after its last request."""
 
 _MAX_TICKETS = 64
 _MAX_KEYS = 64
@@ -108,7 +109,7 @@ class PortAddress:
     Attributes:
         run_id: The run.
         node: The node's rank.
-        port: The port; whether there can be such a one is asked when it is connected.
+        port: The port; its existence is checked on connect.
     """
 
     run_id: str
@@ -118,12 +119,12 @@ class PortAddress:
 
 @dataclass(frozen=True)
 class PortSession:
-    """What a key opens.
+    """The session of a key.
 
     Attributes:
         address: The port.
-        user: Who opened it.
-        cookies: Those that the program has set.
+        user: The user who opened it.
+        cookies: The program's cookies.
     """
 
     address: PortAddress
@@ -132,10 +133,10 @@ class PortSession:
 
 
 def parse_address(run_id: str, port: str) -> PortAddress:
-    """A port from its address: a number, or a node's rank and a number as 1:6006.
+    """Parse a port: a number, or a node's rank and a number such as 1:6006.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is invalid.
     """
     match = _ADDRESS.fullmatch(port)
     if match is None:
@@ -154,14 +155,14 @@ class PortKeys:
         self._sessions: _SecretStore[PortSession] = _SecretStore(_MAX_KEYS, IDLE_TIMEOUT_S, now)
 
     def issue(self, username: str, address: PortAddress) -> str:
-        """A ticket, with which this user can open this port once, within `TICKET_TTL_S`."""
+        """Issue a ticket that opens this port once for this user, within `TICKET_TTL_S`."""
         return self._tickets.add(_Ticket(username, address))
 
     def redeem(self, ticket: str, user: User, address: PortAddress) -> str:
-        """The key for a ticket, which is used up, whether it fits or not.
+        """Redeem a ticket for a key. The ticket is used up, even if it does not match.
 
         Raises:
-            DeniedError: There is no such ticket for this user and port.
+            DeniedError: No such ticket for this user and port.
         """
         entry = self._tickets.pop(ticket)
         if entry != _Ticket(user.username, address):
@@ -169,10 +170,10 @@ class PortKeys:
         return self._sessions.add(PortSession(address, user))
 
     def find(self, key: str, address: PortAddress) -> PortSession:
-        """What a key opens; it has been used now.
+        """The session of a key; updates its last use.
 
         Raises:
-            DeniedError: There is no such key for this port.
+            DeniedError: No such key for this port.
         """
         session = self._sessions.touch(key)
         if session is None or session.address != address:
@@ -181,7 +182,7 @@ class PortKeys:
 
 
 def denied_error() -> DeniedError:
-    """What whoever has no ticket and no key is told."""
+    """The error for a missing or invalid ticket or key."""
     return DeniedError(
         "This address does not open the port",
         code="port_not_opened",
@@ -199,7 +200,7 @@ _T = TypeVar("_T")
 
 
 class _SecretStore(Generic[_T]):
-    """Things by secrets of which only the SHA-256 is kept: how long a look-up takes says nothing of a secret."""
+    """Items by secret. Stores only the secrets' SHA-256, so that lookup timing reveals nothing about a secret."""
 
     def __init__(self, limit: int, seconds: float, now: Callable[[], float]) -> None:
         self._items: OrderedDict[bytes, tuple[float, _T]] = OrderedDict()
@@ -208,7 +209,7 @@ class _SecretStore(Generic[_T]):
         self._now = now
 
     def add(self, item: _T) -> str:
-        """Keep a thing; its secret. Too many, and the one that was used longest ago goes."""
+        """Add an item; returns its secret. When full, drops the least recently used item."""
         secret = secrets.token_urlsafe(32)
         self._items[_digest(secret)] = (self._now(), item)
         while len(self._items) > self._limit:
@@ -216,12 +217,12 @@ class _SecretStore(Generic[_T]):
         return secret
 
     def pop(self, secret: str) -> _T | None:
-        """Take a thing out."""
+        """Remove and return an item."""
         used_at, item = self._items.pop(_digest(secret), (0.0, None))
         return item if self._now() - used_at <= self._seconds else None
 
     def touch(self, secret: str) -> _T | None:
-        """A thing, which stays and counts as used now."""
+        """Return an item and update its last use."""
         item = self.pop(secret)
         if item is not None:
             self._items[_digest(secret)] = (self._now(), item)
@@ -233,13 +234,14 @@ def _digest(secret: str) -> bytes:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a program's HTML pages get as their first script: stand-ins for what the browser forbids to a sandboxed page.
+# The first script of a program's HTML pages: replaces features that the browser denies to a
+# sandboxed page.
 
 SCRIPT_PATH: Final = ".hyperpod/page.js"
-"""Where the script is, below the key's address: a file of the page's own address passes a policy that forbids inline scripts."""
+"""The script's path below the key's URL: a file of the page's own origin passes a policy that forbids inline scripts."""
 
 _MIN_BYTES = 1024
-# A script before the doctype would put the page into the browser's quirks mode.
+# A script before the doctype would switch the browser to quirks mode.
 _DOCUMENT_START = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)*(?:<!doctype[^>]*>)?", re.IGNORECASE | re.DOTALL
 )
@@ -252,10 +254,10 @@ def page_script() -> bytes:
 
 
 class PageStart:
-    """Puts the script's tag at the start of a page whose bytes pass through.
+    """Inserts the script's tag at the start of a streamed page.
 
     Args:
-        prefix: The path of the program, key included.
+        prefix: The program's path, including the key.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -263,14 +265,14 @@ class PageStart:
         self._buffer: bytes | None = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can be sent on by now."""
+        """The bytes that can be forwarded so far."""
         if self._buffer is None:
             return chunk
         self._buffer += chunk
         return self.end() if len(self._buffer) >= _MIN_BYTES else b""
 
     def end(self) -> bytes:
-        """What is left."""
+        """The remaining bytes."""
         buffer, self._buffer = self._buffer, None
         if buffer is None:
             return b""
@@ -280,7 +282,7 @@ class PageStart:
 
 
 def is_html(status: int, content_type: str, encoding: str) -> bool:
-    """Whether an answer is a whole page whose bytes can be added to."""
+    """Whether a response is a complete HTML page that can be modified."""
     kind, _, parameters = content_type.lower().partition(";")
     return (
         kind.strip() == "text/html"

@@ -1,4 +1,4 @@
-"""HTTP over connections to ports of runs' nodes: a few connections for each port, kept for the next requests."""
+"""HTTP connection pools for ports of runs' nodes: a few connections per port, kept alive for later requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Key = tuple[str, int, int]
 
 
 class PortPools:
-    """Connections by run, node's rank and port; of the ports that were asked last."""
+    """Pools by run, node rank and port; keeps the most recently used ports."""
 
     def __init__(self) -> None:
         self._pools: OrderedDict[_Key, httpcore.AsyncConnectionPool] = OrderedDict()
@@ -30,7 +30,7 @@ class PortPools:
     def get(
         self, hyperpod: Hyperpod, run_id: str, node: int, port: int
     ) -> httpcore.AsyncConnectionPool:
-        """The connections to one port."""
+        """The pool of one port."""
         key = (run_id, node, port)
         if key not in self._pools:
             self._pools[key] = httpcore.AsyncConnectionPool(
@@ -42,7 +42,7 @@ class PortPools:
         return self._pools[key]
 
     async def trim(self) -> None:
-        """Give up ports that nobody asks for any more; those in use stay."""
+        """Close the pools of unused ports; busy ones stay."""
         for key, pool in list(self._pools.items())[:-_MAX_PORTS]:
             if all(connection.is_idle() for connection in pool.connections):
                 del self._pools[key]
@@ -56,7 +56,7 @@ class PortPools:
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
-    """Connects to a port of a run's node, whatever host it is asked for."""
+    """Connects to a port of a run's node, ignoring the requested host."""
 
     def __init__(self, hyperpod: Hyperpod, key: _Key) -> None:
         self._hyperpod = hyperpod
@@ -70,13 +70,12 @@ class _Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect."""
         del host, port, timeout, local_address, socket_options
         return _Stream(await open_port(self._hyperpod.engines, self._hyperpod.runs, *self._key))
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A port's connection as httpcore wants it."""
+    """Adapts a port's connection to httpcore."""
 
     def __init__(self, stream: PortStream) -> None:
         self._stream = stream
@@ -87,7 +86,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         return await self._stream.read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes. That the other side has closed is no error yet: what it said before is to be read."""
+        """Send bytes. A peer that has closed is not an error yet: its earlier response still has to be read."""
         del timeout
         try:
             await self._stream.write(buffer)
@@ -95,7 +94,6 @@ class _Stream(httpcore.AsyncNetworkStream):
             raise httpcore.WriteError(error.message) from error
 
     async def aclose(self) -> None:
-        """End it."""
         await self._stream.close()
 
     async def start_tls(
@@ -104,9 +102,9 @@ class _Stream(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Not needed: what a run serves to its own user is plain HTTP."""
+        """Unused: a run serves plain HTTP to its own user."""
         raise NotImplementedError
 
     def get_extra_info(self, info: str) -> Any:
-        """Whether a kept connection has been closed meanwhile."""
+        """Whether an idle connection was closed."""
         return not self._stream.alive if info == "is_readable" else None

@@ -1,7 +1,7 @@
-"""What a port of a running run's node answers, such as TensorBoard, in a tab of the browser: HTTP and WebSocket, handed on as they are.
+"""Reverse proxy for ports of a running run's nodes, such as TensorBoard, in a browser tab: HTTP and WebSocket.
 
-Only nodes of the named run are reached, with this server's own rights on the cluster. Who asks is known by the key in the address (see
-`port_keys`): pages of the program are sandboxed, so the browser sends no cookies for them, and nothing here reads any.
+Connects only to nodes of the named run, with this server's permissions on the cluster. The key in the URL authenticates requests (see
+`port_keys`): the program's pages are sandboxed, so the browser sends no cookies for them, and this module reads none.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# Headers on their way to a program in a run and back: Jupyter's own secrets stay here, and what the program says reaches its own page alone.
+# Request and response headers: Jupyter's secrets are removed, and the program's headers affect only
+# its own page.
 
 SANDBOX: Final = "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads"
-"""The Content-Security-Policy of every answer.
+"""The Content-Security-Policy of every response.
 
-Without ``allow-same-origin`` a page has an origin that equals no other: no cookies, no storage, no reading of Jupyter's pages or API. It holds for
-frames and pop-ups that the page opens, too. No ``frame-ancestors`` stands beside it: such an origin never matches one, so a program could not show
-frames of its own, and who does not know the key has nothing to frame.
+Without ``allow-same-origin`` a page has an opaque origin: no cookies, no storage, no access to Jupyter's pages or API. This also holds for
+frames and pop-ups that the page opens. There is no ``frame-ancestors``: an opaque origin never matches it, so a program could not show
+its own frames, and without the key there is nothing to frame.
 """
 
 _HOP_BY_HOP = frozenset(
@@ -70,12 +71,12 @@ _HOP_BY_HOP = frozenset(
 )
 _DROPPED_REQUEST_HEADERS = frozenset(
     {"authorization", "content-length", "cookie", "host", "origin", "referer", "x-xsrftoken"}
-    # To the program its own page is no stranger; that it is sandboxed is ours to know.
+    # To the program its own page is same-origin; it does not know about the sandbox.
     | {"sec-fetch-site"}
 )
 _DROPPED_RESPONSE_HEADERS = frozenset(
     {
-        # What would hold for all of Jupyter's address, or outlive the run:
+        # These would apply to all of Jupyter's origin, or outlive the run:
         "accept-ch",
         "alt-svc",
         "clear-site-data",
@@ -91,7 +92,8 @@ _DROPPED_RESPONSE_HEADERS = frozenset(
         "set-cookie",
         "strict-transport-security",
         "www-authenticate",
-        # What says who may read, frame or open the page, which is ours to say, and wrong for a sandboxed one:
+        # Who may read, frame or open the page is set here; the program's values would be wrong for
+        # a sandboxed page:
         "access-control-allow-credentials",
         "access-control-allow-headers",
         "access-control-allow-methods",
@@ -116,14 +118,14 @@ _Headers = Iterable[tuple[str, str]]
 def request_headers(
     headers: _Headers, port: int, prefix: str, cookies: str, *, plain: bool = False
 ) -> Iterator[tuple[bytes, bytes]]:
-    """A request's headers as the program gets them: as if it had been asked on its own machine.
+    """A request's headers for the program, as if the request came from its own machine.
 
     Args:
-        headers: As the browser sent them. Its cookies are Jupyter's, and stay here with its token and its addresses.
-        port: The program's.
+        headers: The browser's headers. Jupyter's cookies, token and addresses are removed.
+        port: The program's port.
         prefix: The path under which the browser sees the program.
-        cookies: The program's own, ``""`` for none.
-        plain: Ask for the body without a compression.
+        cookies: The program's cookies, ``""`` for none.
+        plain: Request an uncompressed body.
     """
     local_host = f"localhost:{port}"
     yield b"Host", local_host.encode()
@@ -143,7 +145,7 @@ def request_headers(
 def response_headers(
     headers: Iterable[tuple[bytes, bytes]], port: int, prefix: str
 ) -> Iterator[tuple[str, str]]:
-    """A response's headers as the browser gets them: what concerns the program's page alone."""
+    """A response's headers for the browser: only those that affect the program's own page."""
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         lower_name = name.lower()
@@ -156,12 +158,12 @@ def response_headers(
 
 
 def set_cookie_values(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    """The values of a response's ``Set-Cookie``."""
+    """The ``Set-Cookie`` values of a response."""
     return [value.decode("latin-1") for name, value in headers if name.lower() == b"set-cookie"]
 
 
 def cors_headers(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What lets a sandboxed page read an answer of its own program: its origin is called ``null``."""
+    """CORS headers that let a sandboxed page read its own program's responses: its origin is ``null``."""
     yield "Access-Control-Allow-Origin", "null"
     yield "Access-Control-Allow-Credentials", "true"
     if header_names := ", ".join(sorted(set(names))):
@@ -169,7 +171,7 @@ def cors_headers(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _program_policy(value: str) -> Iterator[str]:
-    """A program's policies without who may frame it (see `SANDBOX`), and with the workers that its page's first script makes (see `port_page`)."""
+    """A program's policies without ``frame-ancestors`` (see `SANDBOX`), plus the workers of our page script (see `port_page`)."""
     for policy in value.split(","):
         rules: dict[str, list[str]] = {}
         for rule in policy.split(";"):
@@ -186,7 +188,7 @@ def _program_policy(value: str) -> Iterator[str]:
 
 
 def _location(value: str, port: int, prefix: str) -> str:
-    """A redirect to the program itself leads back through here; others are its own business."""
+    """Rewrite a redirect to the program itself to the proxy; leaves others unchanged."""
     parts = urlsplit(value)
     local_hosts = {f"localhost:{port}", f"127.0.0.1:{port}", ""}
     if parts.netloc not in local_hosts or not parts.path.startswith("/"):
@@ -196,12 +198,13 @@ def _location(value: str, port: int, prefix: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What both handlers of ports share: every answer, errors too, makes a sandboxed page, and no secret of an address gets into a log.
+# Shared by both port handlers: every response, including errors, is sandboxed, and no secret of a
+# URL is logged.
 
 PORT_PATTERN: Final = rf"{API_PREFIX}/runs/(?P<run_id>[^/]+)/ports/(?P<port>[^/]+)"
 """The path of a port."""
 KEY_MARK: Final = "~"
-"""Stands before the key in an address."""
+"""Precedes the key in a URL."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -215,24 +218,24 @@ _PAGE = """<!doctype html>
 
 
 class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
-    """Answers under the address of a port."""
+    """Serves URLs below a port."""
 
     auth_resource = AUTH_RESOURCE
-    _track_activity = False  # pages ask again and again by themselves
+    _track_activity = False  # pages poll on their own
 
     @property
     def content_security_policy(self) -> str:
-        """No page under such an address has Jupyter's origin, whatever is configured for others."""
+        """No page below such a URL gets Jupyter's origin, whatever the configuration says."""
         return SANDBOX
 
     def set_default_headers(self) -> None:
-        """What every answer has, in place of what Jupyter adds to its own pages."""
+        """Headers of every response; replaces Jupyter's defaults."""
         self.set_header("Content-Security-Policy", self.content_security_policy)
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("X-Content-Type-Options", "nosniff")
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """A short page for a person, the one shape of errors for programs."""
+        """Write a short page for a browser, the error shape for programs."""
         self.set_header("Cache-Control", "no-store")
         if not self.is_page:
             super().write_error(status_code, **kwargs)
@@ -249,7 +252,7 @@ class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
 
     @property
     def is_page(self) -> bool:
-        """Whether the browser asks for what it will show, in a tab or a frame."""
+        """Whether the browser requests a document for a tab or a frame."""
         headers = self.request.headers
         destination = headers.get("Sec-Fetch-Dest")
         if destination is not None:
@@ -257,7 +260,7 @@ class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
         return self.request.method == "GET" and "text/html" in headers.get("Accept", "")
 
     def hide_path(self, path: str) -> None:
-        """Go on as if this had been the request's address: the server's log, also that of faults, has what stands there."""
+        """Replace the request's URL, since the server logs it, also with errors."""
         self.request.path = self.request.uri = path
 
 
@@ -268,13 +271,13 @@ _TIMEOUTS_S = {"connect": 30.0, "pool": 30.0}
 
 
 class PortProxy(SandboxedHandler):
-    """Hands requests on to a port of a run's node, for who has its key."""
+    """Forwards requests with a valid key to a port of a run's node."""
 
     _work: asyncio.Task[None] | None = None
     _gone = False
 
     async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
-        """Nobody is logged in here: neither Jupyter's cookies nor its token are looked at."""
+        """No login here: neither Jupyter's cookies nor its token are read."""
         prefix, separator, suffix = self.request.path.partition(f"{API_PREFIX}/runs/")
         run_id, ports, port, key, *rest = suffix.split("/", 4)
         self._prefix = f"{prefix}{separator}{run_id}/{ports}/{port}/{key}/"
@@ -285,7 +288,7 @@ class PortProxy(SandboxedHandler):
             raise HTTPError(403)
 
     def set_default_headers(self) -> None:
-        """Beside what all answers have: the program's own page may read them."""
+        """Also lets the program's own page read the response."""
         super().set_default_headers()
         self.set_header("Vary", "Origin")
         if self.request.headers.get("Origin") == "null":
@@ -294,11 +297,11 @@ class PortProxy(SandboxedHandler):
 
     @allow_unauthenticated
     async def get(self, run_id: str, port: str, key: str, path: str | None) -> None:
-        """Hand a request on."""
+        """Forward a request."""
         del path
         session = process_of(self).port_keys.find(key, parse_address(run_id, port))
         await self._check(session)
-        if self._rest is None:  # relative addresses on the page need the slash
+        if self._rest is None:  # relative URLs on the page need the slash
             query = f"?{self.request.query}" if self.request.query else ""
             self.redirect(f"{self._prefix}{query}")
             return
@@ -320,26 +323,27 @@ class PortProxy(SandboxedHandler):
     post = put = patch = delete = head = options = get
 
     def check_xsrf_cookie(self) -> None:
-        """The key is what other sites do not know."""
+        """Not needed: other sites do not know the key."""
 
     def compute_etag(self) -> str | None:
-        """None: what the program says is handed on."""
+        """None: the program's own ETag is forwarded."""
         return None
 
     def on_connection_close(self) -> None:
-        """Nobody waits for the answer any more."""
+        """The client has disconnected."""
         super().on_connection_close()
         self._gone = True
         if self._work is not None:
             self._work.cancel()
 
     async def _check(self, session: PortSession) -> None:
-        """Whether the user who opened the port still may, and no page but the program's own asks."""
+        """Check that the user who opened the port still has permission, and that the request comes from the program's own page."""
         self.current_user = session.user
         allowed = self.authorizer.is_authorized(self, session.user, "execute", AUTH_RESOURCE)
         if not await ensure_async(allowed):
             raise HTTPError(403)
-        # Its pages are called "null". That of Jupyter's own has no business here, nor has another site's that was told the key.
+        # The program's pages have the origin "null". Jupyter's own origin and other sites that
+        # learned the key are rejected.
         if (self.get_origin() or "null").lower() != "null":
             raise HTTPError(403, reason="Requests from other sites are not forwarded")
         if self.request.headers.get("Service-Worker"):
@@ -350,7 +354,7 @@ class PortProxy(SandboxedHandler):
         return self.request.method == "OPTIONS" and has_request_method
 
     def _answer_preflight(self) -> None:
-        """The program is not asked: for it, its page is on its own machine."""
+        """Handled here: the program considers its page same-origin."""
         headers = self.request.headers
         self.set_header("Access-Control-Allow-Methods", headers["Access-Control-Request-Method"])
         if requested := headers.get("Access-Control-Request-Headers"):
@@ -391,7 +395,7 @@ class PortProxy(SandboxedHandler):
                     await self._send_response(response, address.port)
 
     async def _send_response(self, response: httpcore.Response, port: int) -> None:
-        """Send the program's answer as it comes."""
+        """Stream the program's response."""
         reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
         self.set_status(response.status, reason or None)
         self.clear_header("Content-Type")
@@ -400,7 +404,7 @@ class PortProxy(SandboxedHandler):
             (name.lower(), name, value) for name, value in self._response_headers(response, port)
         ]
         for lower_name, name, value in response_headers:
-            # The sandbox stays beside what the program itself forbids its page.
+            # The sandbox applies in addition to the program's own policy.
             (self.add_header if lower_name in _PRESERVED_HEADERS else self._join)(name, value)
         if self.request.headers.get("Origin") == "null":
             for name, value in cors_headers(name for _, name, _ in response_headers):
@@ -411,10 +415,12 @@ class PortProxy(SandboxedHandler):
                 self.write(start.feed(chunk) if start else chunk)
                 await self.flush()
             await self.finish(start.end() if start else None)
-        except StreamClosedError:  # nobody takes it any more
+        except StreamClosedError:  # the client has disconnected
             return
-        except Exception:  # raised again, unless the answer has begun
-            if self._headers_written:  # too late to say so: the browser sees that it was cut
+        except Exception:  # raised again, unless the response has begun
+            if (
+                self._headers_written
+            ):  # too late for an error response: the browser sees a truncated one
                 self.log.warning("the answer of port %s of a run was cut", port)
                 stream = self.detach()
                 stream.close()
@@ -422,7 +428,7 @@ class PortProxy(SandboxedHandler):
             raise
 
     def _page_start(self) -> PageStart | None:
-        """What adds to the answer, if it is a page; its length is as it will be then."""
+        """Inserts the script if the response is a page, and sets its new length."""
         kind, encoding, length = (
             self._headers.get(name, "")
             for name in ("Content-Type", "Content-Encoding", "Content-Length")
@@ -439,7 +445,7 @@ class PortProxy(SandboxedHandler):
         self.set_header(name, value) if name not in self._headers else self.add_header(name, value)
 
     async def _tunnel(self, response: httpcore.Response, port: int) -> None:
-        """Join the two connections; frames are not looked at."""
+        """Join the two connections; frames are forwarded unchanged."""
         backend = response.extensions["network_stream"]
         lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"]
         lines += [f"{name}: {value}" for name, value in self._response_headers(response, port)]
@@ -461,7 +467,7 @@ class PortProxy(SandboxedHandler):
     def _url(self, address: PortAddress) -> httpcore.URL:
         import httpcore
 
-        # Who pastes an address with Jupyter's token does not mean the program.
+        # A pasted URL may have Jupyter's token, which is not for the program.
         token = self.identity_provider.token
         parameters = self.request.query.split("&")
         kept_query = "&".join(
@@ -480,13 +486,12 @@ _PRESERVED_HEADERS = frozenset({"content-security-policy", "vary"})
 
 
 class _ClosableStream:
-    """A joined connection, for when the server stops."""
+    """A joined connection that is closed when the server stops."""
 
     def __init__(self, stream: IOStream) -> None:
         self._stream = stream
 
     def close(self, code: int | None = None, reason: str | None = None) -> None:
-        """End it."""
         del code, reason
         self._stream.close()
 
@@ -510,7 +515,7 @@ async def _join_streams(browser: IOStream, backend: Any) -> None:
 
 
 async def _ports(handler: PortProxy) -> Any:
-    """The connections; what they need is imported when first asked for."""
+    """The pools; imports their dependencies on first use."""
     from importlib import import_module
 
     try:
@@ -526,7 +531,7 @@ async def _ports(handler: PortProxy) -> Any:
 
 @contextlib.contextmanager
 def _translated_errors(port: int) -> Iterator[None]:
-    """Turns complaints of the HTTP library into errors of ours."""
+    """Converts errors of the HTTP library to ours."""
     import httpcore
 
     try:
@@ -547,28 +552,29 @@ def _translated_errors(port: int) -> Iterator[None]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The first request for a port of a run: with a ticket from a click in JupyterLab it leads to the address that has the key.
+# The first request for a port of a run: redeems the ticket from a click in JupyterLab and redirects
+# to the URL with the key.
 
 ENTRANCE_PATTERN: Final = rf"{PORT_PATTERN}(?:/.*)?"
 
 
 class PortEntrance(SandboxedHandler):
-    """Lets in who has a ticket. All else without a key ends here: links of other sites, bookmarks, other methods."""
+    """Admits requests with a ticket. Rejects all other requests without a key: links from other sites, bookmarks, other methods."""
 
     _ticket = ""
 
     async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
-        """As all of Jupyter's handlers; a check of the site takes the place of the XSRF cookie."""
+        """As in Jupyter's handlers, except that a check of the site replaces the XSRF cookie."""
         self._ticket = self.get_query_argument("ticket", "")
         self.hide_path(self.request.path)
         await super().prepare()
 
     def check_xsrf_cookie(self) -> None:
-        """Nothing is done for a request other than GET."""
+        """Not needed: only GET does anything."""
 
     @guarded("execute")
     async def get(self, run_id: str, port: str) -> None:
-        """Turn a ticket into a key."""
+        """Redeem a ticket."""
         address = parse_address(run_id, port)
         if self.request.method != "GET" or not self._ticket:
             raise denied_error()
@@ -583,7 +589,7 @@ class PortEntrance(SandboxedHandler):
     post = put = patch = delete = head = options = get
 
     def _check_site(self) -> None:
-        """A ticket is used by JupyterLab's own page, or by the user's own hand. Browsers say nothing of sites on plain HTTP: then the Referer has to."""
+        """Only JupyterLab's own page or direct navigation may use a ticket. Browsers omit Sec-Fetch-Site on plain HTTP: then the Referer decides."""
         site = self.request.headers.get("Sec-Fetch-Site")
         is_same_site = self.check_referer() if site is None else site in {"same-origin", "none"}
         if not is_same_site or not self.check_origin():

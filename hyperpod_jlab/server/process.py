@@ -1,4 +1,4 @@
-"""What all requests to one server share: the services of this process, made when they are first needed."""
+"""State that all requests to one server share: this process's services, created on first use."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 
 class Closable(Protocol):
-    """Something that is open until the server stops, such as a socket."""
+    """Open until the server stops, such as a socket."""
 
-    def close(self, code: int | None = None, reason: str | None = None) -> None:
-        """End it."""
-        ...
+    def close(self, code: int | None = None, reason: str | None = None) -> None: ...
 
 
 _CLOSE_GOING_AWAY = 1001
@@ -36,14 +34,14 @@ _CLOSE_GOING_AWAY = 1001
 
 @dataclass(frozen=True)
 class Admin:
-    """What the Admin page works with."""
+    """Services of the Admin page."""
 
     rights: AdminRightsCache
     plans: PlanService
 
 
 class ServerProcess:
-    """The one `Hyperpod` of this server, the sockets that it serves, and what it tells on the event bus."""
+    """The server's `Hyperpod`, open sockets, and event emitters."""
 
     def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
@@ -59,7 +57,7 @@ class ServerProcess:
         """The services.
 
         Raises:
-            InvalidInputError: The configuration is wrong. Once it is right the next request finds it so.
+            InvalidInputError: The configuration is invalid. The next request after a fix succeeds.
         """
         if self._hyperpod is None:
             async with self._lock:
@@ -68,7 +66,7 @@ class ServerProcess:
         return self._hyperpod
 
     async def examinations(self) -> Examinations:
-        """The doctor's examinations. They need no configuration, which may be what is wrong."""
+        """The doctor's diagnostic runs. They need no valid configuration, since that may be the problem."""
         if self._examinations is None:
             async with self._lock:
                 if self._examinations is None:
@@ -76,7 +74,7 @@ class ServerProcess:
         return self._examinations
 
     async def admin(self) -> Admin:
-        """Rights of an admin, and plans for Studio domains."""
+        """Admin permissions, and plans for Studio domains."""
         if self._admin is None:
             async with self._lock:
                 if self._admin is None:
@@ -85,31 +83,31 @@ class ServerProcess:
 
     @cached_property
     def port_keys(self) -> PortKeys:
-        """Who may use ports of runs' nodes in the browser."""
+        """Tickets and keys for ports in the browser."""
         from hyperpod_jlab.server.port_keys import PortKeys
 
         return PortKeys()
 
     @cached_property
     def ports(self) -> PortPools:
-        """Connections to ports of runs' nodes."""
+        """Connection pools for ports of runs' nodes."""
         from hyperpod_jlab.server.port_pools import PortPools
 
         return PortPools()
 
     def begin(self) -> None:
-        """The server has started: in Studio the list of clusters will be asked for, and what that needs is loaded before somebody waits for it."""
+        """Called when the server has started. In Studio, preloads what the list of clusters needs."""
         asyncio.get_running_loop().run_in_executor(None, _load_aws)
 
     def mark_active(self) -> None:
-        """Somebody has asked for something: runs and clusters are looked at."""
+        """Mark the server as in use: runs and clusters are polled."""
         self.events.mark_active()
         self.aws_calls.begin()
         if self._hyperpod is not None:
             self._hyperpod.engines.mark_active()
 
     async def close(self) -> None:
-        """End what is open: sockets first, so that their pages come back to the next server."""
+        """Close everything: sockets first, so that their pages reconnect to the next server."""
         for socket in list(self.sockets):
             socket.close(_CLOSE_GOING_AWAY, "the server is stopping")
         await self.events.close()
@@ -129,7 +127,7 @@ class ServerProcess:
 
 
 def _make_services() -> Hyperpod:
-    # The first import of the services takes a moment, which the server's start must not wait for.
+    # The first import of the services is slow and must not delay the server's start.
     from hyperpod_jlab.run.services import Hyperpod
 
     hyperpod = Hyperpod()
@@ -138,7 +136,7 @@ def _make_services() -> Hyperpod:
 
 
 def _load_aws() -> None:
-    # Elsewhere AWS may never be asked, and boto3 takes 30 MB.
+    # Outside Studio AWS may never be used, and boto3 takes 30 MB.
     from hyperpod_jlab.aws.studio import find_studio
 
     if find_studio() is not None:
@@ -148,7 +146,7 @@ def _load_aws() -> None:
 
 
 def _make_examinations(bus: EventLogger) -> Examinations:
-    # As with the services: its imports take a moment.
+    # As with the services: the imports are slow.
     from hyperpod_jlab.server.events import make_examinations
 
     return make_examinations(bus)

@@ -1,4 +1,4 @@
-"""Reading queries and bodies into models: whatever is wrong is told with its field."""
+"""Parses queries and bodies into models; errors name the field."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hyperpod_jlab.core.validation import parse
 Model = TypeVar("Model", bound=BaseModel)
 
 _FOREIGN_PARAMETERS = re.compile(r"token|_xsrf|no_track_activity|_|\d+")
-"""Parameters that Jupyter's own clients add: the token, what keeps a browser's cache away, and the like."""
+"""Parameters that Jupyter's own clients add: the token, a cache buster, and the like."""
 
 
 class RequestModel(BaseModel):
-    """Base of queries and bodies: a field that is not known is an error."""
+    """Base of queries and bodies: an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class NoQuery(RequestModel):
-    """The query of a request that takes none."""
+    """The query of a request without parameters."""
 
 
 def _split(value: Any) -> Any:
@@ -40,14 +40,14 @@ def _split(value: Any) -> Any:
 
 
 CommaSeparated = BeforeValidator(_split)
-"""On a list in a query: the parameter may come several times, or once with commas."""
+"""On a list in a query: the parameter may be repeated, or have values separated by commas."""
 
 
 def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) -> BaseModel:
-    """The query of a request.
+    """Parse the query of a request.
 
     Raises:
-        InvalidInputError: A parameter is unknown or wrong; the detail names it.
+        InvalidInputError: A parameter is unknown or invalid; the detail names it.
     """
     query_model: type[BaseModel] = model or NoQuery
     data: dict[str, Any] = {}
@@ -69,19 +69,19 @@ def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) 
 
 
 def read_body(model: type[Model], body: bytes) -> Model:
-    """The body of a request.
+    """Parse the body of a request.
 
     Raises:
-        InvalidInputError: It is no JSON object, or a field is unknown or wrong; the detail names it.
+        InvalidInputError: It is not a JSON object, or a field is unknown or invalid; the detail names it.
     """
     return parse(model, read_object(body), code="invalid_input")
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:
-    """A JSON object.
+    """Parse a JSON object.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is not a JSON object.
     """
     try:
         data = from_json(text, allow_inf_nan=False)

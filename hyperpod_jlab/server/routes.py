@@ -1,4 +1,4 @@
-"""All routes of the REST API, collected from the folders. What answers is imported at the first request."""
+"""All routes of the REST API, collected from the packages. Endpoints are imported at the first request."""
 
 from __future__ import annotations
 

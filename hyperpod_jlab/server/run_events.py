@@ -1,4 +1,4 @@
-"""State changes of runs on Jupyter's event bus: one look at the runs for all tabs, and none when it is of use to nobody."""
+"""State changes of runs on Jupyter's event bus: one poll for all tabs, and none without listeners."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SCHEMA_ID: Final = "https://hyperpod-jlab.dev/events/run/v1"
 SCHEMA_FILE: Final = Path(__file__).with_name("run_event.yaml")
 
 MIN_INTERVAL_S = 1.0
-"""Seconds between looks while runs are open and somebody has asked for something within the last minute."""
+"""Poll interval, in seconds, while runs are open and a client was active within the last minute."""
 
 MAX_INTERVAL_S = 15.0
-"""The longest time between looks (seconds)."""
+"""Maximum poll interval, in seconds."""
 
 IDLE_TIMEOUT_S = 600.0
-"""With nothing open, one who has asked for nothing for so long (seconds) is taken to be away."""
+"""Without open runs, polling stops after this many seconds without client activity."""
 
 _MAX_RUNS = 100
 _OPEN_STATES: Final = ("submitting", "waiting", "running")
@@ -38,25 +38,25 @@ _StateKey = tuple[str, str | None]
 
 
 def next_interval(*, anything_open: bool, idle: float, cost: float = 0.0) -> float | None:
-    """Seconds until the next look while somebody listens; None when none is needed until somebody asks for something.
+    """Seconds until the next poll; None: no poll until a client is active.
 
     Args:
-        anything_open: Whether there is a run that has not ended.
-        idle: Seconds since somebody asked for something.
-        cost: Seconds that the last look took: with very many runs looks are to be no burden.
+        anything_open: Whether a run has not ended.
+        idle: Seconds since the last client activity.
+        cost: Duration of the last poll in seconds; slow polls are less frequent.
     """
     if anything_open:
         return min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, idle / _GROWTH_S, cost * _COST_FACTOR))
-    # Runs that are sent elsewhere, from a terminal or a kernel, are to be seen too.
+    # Runs that a terminal or a kernel submits must appear too.
     return MAX_INTERVAL_S if idle < IDLE_TIMEOUT_S else None
 
 
 class RunEvents:
-    """Looks at the user's runs and tells what changed.
+    """Polls the user's runs and emits their changes.
 
     Args:
         bus: Jupyter's event logger.
-        runs: Gives the service that knows the runs.
+        runs: Returns the runs service.
     """
 
     def __init__(self, bus: EventLogger, runs: Callable[[], Awaitable[Runs]]) -> None:
@@ -72,14 +72,14 @@ class RunEvents:
         self.looks = 0
 
     def mark_active(self) -> None:
-        """Somebody has asked for something: there is somebody."""
+        """Mark that a client is active."""
         self._last_active = time.monotonic()
         if self._task is None:
             self._task = asyncio.create_task(self._watch(), name="hyperpod-run-events")
         self._wake.set()
 
     def emit_change(self, run: Run) -> None:
-        """Tell a run's state, if it is news."""
+        """Emit a run's state if it changed."""
         state = (run.state, run.status.reason_code)
         self._late.add(run.run_id)
         if _is_open(run):
@@ -91,7 +91,7 @@ class RunEvents:
             self._emit(run)
 
     def note_run(self, run: Run) -> None:
-        """Somebody was shown a run as it is now: others may not know it yet, and it is followed from now on."""
+        """Emit a run that was just read: other clients may have an older state. Follows it from now on."""
         if run.run_id in self._states:
             self.emit_change(run)
         elif _is_open(run):
@@ -100,7 +100,7 @@ class RunEvents:
             self._follow(run)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -113,7 +113,7 @@ class RunEvents:
             self._wake.clear()
             now = time.monotonic()
             if not self._has_listeners():
-                # Whoever comes next asks for the state of things first: there is nothing to catch up with.
+                # A new client first fetches the current state, so there is nothing to replay.
                 self._begun = None
                 rest = None
             else:
@@ -144,7 +144,7 @@ class RunEvents:
             self._begun = self._begun or time.time()
 
     async def _start(self, runs: Runs) -> None:
-        """Take in how things are, without a word."""
+        """Record the current states without emitting events."""
         from hyperpod_jlab.run.listing import RunFilter
 
         started_at = time.time()
@@ -159,24 +159,25 @@ class RunEvents:
 
         recent = (await runs.list(RunFilter(limit=_MAX_RUNS))).runs
         for run in recent:
-            if run.run_id in self._late:  # what was told meanwhile is newer than this look
+            if run.run_id in self._late:  # an event emitted during this poll is newer
                 continue
             is_known = run.run_id in self._states
-            # One that ended long ago is among the newest again when others were removed: no news.
+            # A run that ended long ago becomes one of the newest when others are removed: not a
+            # change.
             if is_known or not run.status.ended or run.created_at >= (self._begun or 0.0):
                 self.emit_change(run)
         older_runs = []
         for run_id in self._open - {run.run_id for run in recent}:
             try:
                 older_runs.append(await runs.get(run_id))
-            except HyperpodError:  # removed, or damaged, which the list says
+            except HyperpodError:  # removed or damaged; the list shows that
                 continue
             if run_id not in self._late:
                 self.emit_change(older_runs[-1])
         self._replace_states((*recent, *older_runs))
 
     def _replace_states(self, runs: Sequence[Run]) -> None:
-        """Forget all runs but these, and those that were told meanwhile."""
+        """Keep only the states of these runs, and of those emitted in the meantime."""
         states = {run.run_id: (run.state, run.status.reason_code) for run in runs}
         late_states = {
             run_id: self._states[run_id] for run_id in self._late if run_id in self._states
@@ -206,15 +207,15 @@ class RunEvents:
 
 
 def has_listeners(bus: EventLogger, schema_id: str) -> bool:
-    """Whether somebody hears events of a schema."""
+    """Whether a schema has listeners."""
     if bus.handlers:
         return True
-    # The bus has no public word for it; should these names go, somebody is taken to be there.
+    # The bus has no public API for this; if these names disappear, assume a listener.
     names = ("_modified_listeners", "_unmodified_listeners")
     tables = [getattr(bus, name, {schema_id: True}) for name in names]
     return any(table.get(schema_id) for table in tables)
 
 
 def _is_open(run: Run) -> bool:
-    """Whether a run is going to change; a damaged one is not."""
+    """Whether a run may still change; a damaged run does not."""
     return run.state in _OPEN_STATES or (run.status.reason_code == "unreachable")

@@ -1,6 +1,6 @@
-"""Letting one further user into what is otherwise private: POSIX ACLs, for jobs that run as another user than the one who submits.
+"""POSIX ACLs that give one more user access to private files, for jobs that run as another user than the submitter.
 
-The lists are written as the extended attributes that Linux keeps them in (linux/posix_acl_xattr.h), so that no program has to be there.
+The lists are written as Linux' extended attributes (linux/posix_acl_xattr.h), so that no external program is needed.
 With a list, the group bits of a mode are its mask: an upper bound for everybody but the owner.
 """
 
@@ -27,17 +27,17 @@ _READ, _WRITE, _EXECUTE = 4, 2, 1
 _UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 Principal = tuple[Literal["everybody", "group", "user"], int | None]
-"""Somebody beside the owner: everybody, or a group or user by number."""
+"""A principal other than the owner: everybody, or a group or user by id."""
 
 Entries = dict[tuple[int, int], int]
-"""Permissions (as in a mode) by tag and user or group number."""
+"""Permissions (as in a mode) by tag and user or group id."""
 
 
 def grant_traversal(folder: Path, uid: int) -> None:
-    """Let a user through a folder, without showing what is in it.
+    """Let a user traverse a folder without listing it.
 
     Raises:
-        StorageError: With code ``no_acl`` where the file system keeps no ACLs.
+        StorageError: With code ``no_acl`` if the file system has no ACLs.
     """
     if folder.stat().st_mode & stat.S_IXOTH:
         return
@@ -45,10 +45,10 @@ def grant_traversal(folder: Path, uid: int) -> None:
 
 
 def grant_tree(folder: Path, uid: int) -> None:
-    """Give a user the owner's rights on a folder and all in it, and see to it that either can use what the other makes there later.
+    """Give a user the owner's permissions on a folder tree, and let either use what the other creates there later.
 
     Raises:
-        StorageError: With code ``no_acl`` where the file system keeps no ACLs.
+        StorageError: With code ``no_acl`` if the file system has no ACLs.
     """
     both = {uid: 7, os.getuid(): 7}
     for parent, _, names in os.walk(folder):
@@ -62,7 +62,7 @@ def grant_tree(folder: Path, uid: int) -> None:
 
 
 def has_acl(folder: Path) -> bool:
-    """Whether a folder has an ACL, so that the group bits of its mode are no group's."""
+    """Whether a folder has an ACL, so that the group bits of its mode are the mask."""
     try:
         return bool(os.getxattr(folder, _ACCESS))
     except OSError:
@@ -70,13 +70,13 @@ def has_acl(folder: Path) -> bool:
 
 
 def permissions(path: Path) -> dict[Principal, int]:
-    """What a mode or, where there is one, an access list gives to the owning group, to everybody else, and to users and groups that it names.
+    """The permissions that a mode or access list gives to the owning group, to everybody else, and to named users and groups.
 
     Returns:
-        Permission bits as in a mode; those of the owner are left out, and what a list's mask takes away is taken away.
+        Permission bits as in a mode, without the owner's; a list's mask is applied.
 
     Raises:
-        OSError: It cannot be looked at.
+        OSError: It cannot be read.
     """
     status, entries = path.stat(), _read(path, _ACCESS)
     mask = entries.get((_MASK, _NO_ID), 7)
@@ -96,7 +96,7 @@ def permissions(path: Path) -> dict[Principal, int]:
 
 
 def _allow(path: Path, kind: str, users: Mapping[int, int]) -> None:
-    """Add rights of users to the list of a file or folder; what others have stays."""
+    """Add users' permissions to the list of a file or folder; keeps the other entries."""
     entries = _read(path, kind)
     for uid, new_bits in users.items():
         entries[_USER, uid] = entries.get((_USER, uid), 0) | new_bits
@@ -118,11 +118,11 @@ def _allow(path: Path, kind: str, users: Mapping[int, int]) -> None:
 
 
 def _read(path: Path, kind: str) -> Entries:
-    """The list of a file or folder; where it has none, what its mode says."""
+    """The list of a file or folder; without one, the entries of its mode."""
     try:
         data = os.getxattr(path, kind)
     except OSError:
-        if kind == _DEFAULT:  # what is made in a folder is for those who may use the folder
+        if kind == _DEFAULT:  # new entries of a folder are for those who may use the folder
             access_list = _read(path, _ACCESS)
             return {
                 (tag, _NO_ID): access_list[tag, _NO_ID] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)
@@ -144,15 +144,17 @@ def _no_acl(path: Path) -> StorageError:
 
 
 # --------------------------------------------------------------------------------------------------
-# User numbers as file servers and other machines know them, whatever user namespace this process is in (user_namespaces(7)).
+# User ids as file servers and other machines know them, independent of this process's user
+# namespace (user_namespaces(7)).
 #
-# In Studio the user 1000 of every space is 200001, or the user profile's own number, on file systems; and the kernel shows all users that are not in the namespace as one number.
+# In Studio the user 1000 of every space is 200001, or the user profile's own id, on file systems;
+# the kernel shows all users outside the namespace as one id.
 
 _UID_MAP = Path("/proc/self/uid_map")
 _FULL_MAPPING = ((0, 0, 4_294_967_295),)
 
 OVERFLOW_UID = 65_534
-"""What the kernel shows as owner when that is not in the namespace (``/proc/sys/kernel/overflowuid``)."""
+"""The owner id that the kernel shows for users outside the namespace (``/proc/sys/kernel/overflowuid``)."""
 
 
 def own_uid() -> int:
@@ -161,7 +163,7 @@ def own_uid() -> int:
 
 
 def host_uid(uid: int) -> int:
-    """A user's number outside this process's user namespace; one that is not in it stays as it is."""
+    """A user's id outside this process's user namespace; an id that is not mapped is unchanged."""
     for inside_start, outside_start, count in _mapping():
         if inside_start <= uid < inside_start + count:
             return outside_start + uid - inside_start
@@ -169,14 +171,14 @@ def host_uid(uid: int) -> int:
 
 
 def is_uid(uid: int, number: int) -> bool:
-    """Whether an owner that the kernel shows is the user with a number, or, in a user namespace that does not have that user, may be."""
+    """Whether an owner that the kernel shows is the user with this id, or may be, if the user namespace does not map that user."""
     if host_uid(uid) == number:
         return uid != OVERFLOW_UID or not is_unmapped(uid)
     return is_unmapped(uid) and number != own_uid()
 
 
 def is_unmapped(uid: int) -> bool:
-    """Whether an owner that the kernel shows stands for any user outside of this process's user namespace."""
+    """Whether an owner that the kernel shows stands for any user outside this process's user namespace."""
     return uid == OVERFLOW_UID and _mapping() != _FULL_MAPPING
 
 

@@ -1,4 +1,4 @@
-"""Making a bundle: everything in a staging folder first, then one rename."""
+"""Create a bundle: write everything in a staging folder, then rename it once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.removal import remove_tree
 
 STAGING = ".staging-"
-"""How the name of a staging folder starts; listings pass over names with a leading dot."""
+"""Name prefix of a staging folder; listings skip names with a leading dot."""
 
 
 @dataclass
 class CopyCount:
-    """What making a bundle took: number of files, and bytes copied (files that the content store had cost none)."""
+    """Cost of creating a bundle: number of files, and bytes copied (0 for files in the content store)."""
 
     files: int = 0
     copied: int = 0
@@ -34,16 +34,16 @@ class CopyCount:
 
 @dataclass
 class BundleWriter:
-    """A bundle in the making, used as a context manager: what was not committed is removed.
+    """A bundle being created, used as a context manager: removed unless committed.
 
     Raises (all methods):
-        StorageError: The partition is full, read-only or not to be trusted.
+        StorageError: The partition is full, read-only or not trustworthy.
     """
 
     partition: Partition
     run_id: str
     job_uid: int | None = None
-    """The user as whom its job runs, when that is another one than this process's: let in by ACL."""
+    """The user of its job, if that is not this process's user: gets access by ACL."""
     counts: CopyCount = field(default_factory=CopyCount)
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class BundleWriter:
         self._discard()
 
     def _discard(self) -> None:
-        # After a commit the folder is gone under this name, and nothing is left to do.
+        # After a commit this name no longer exists, so this does nothing.
         with contextlib.suppress(OSError):
             remove_tree(self.folder)
 
@@ -105,7 +105,7 @@ class BundleWriter:
         self._list(path, file, executable)
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
-        """Write a file that is this run's own, such as its spec."""
+        """Write a file of this run alone, such as its spec."""
         target = self._target(path)
         with storage_errors(target):
             descent.replace(target, data, mode=self.partition.file_mode if mode is None else mode)
@@ -120,7 +120,7 @@ class BundleWriter:
                 descent.replace(target, value.encode(), mode=0o600)
 
     def commit(self) -> bool:
-        """Rename the bundle into place; tells whether this call did it (False: the run id is taken)."""
+        """Rename the bundle into place; returns whether this call did it (False: the run id is taken)."""
         self.write("files.json", to_json({"format": 1, "files": self._listed}))
         if self.job_uid is not None:
             for folder in (self.partition.folder, self.partition.runs, self.final.parent):
@@ -159,7 +159,7 @@ class BundleWriter:
         self._made_folders.add(folder)
 
     def _list(self, path: str, file: StoreResult, executable: bool) -> None:
-        """Note a file for ``files.json``: a job may change or remove what lies in its folders, and a clone needs what was sent."""
+        """Add a file to ``files.json``: a job may change or remove files in its folders, and a clone needs the submitted ones."""
         self._listed.append({"path": path, "digest": file.digest, "executable": executable})
         self._count(file.copied)
 
@@ -177,10 +177,10 @@ def _is_text(name: str) -> bool:
 
 
 def withdraw(bundle: Path) -> None:
-    """Take a committed bundle back: out of sight with one rename, then removed.
+    """Withdraw a committed bundle: hide it with one rename, then remove it.
 
     Raises:
-        NotFoundError: It is gone already.
+        NotFoundError: It does not exist.
         StorageError: It cannot be renamed.
     """
     hidden_path = hide(bundle)
@@ -189,10 +189,10 @@ def withdraw(bundle: Path) -> None:
 
 
 def hide(bundle: Path) -> Path:
-    """Put a bundle out of sight with one rename; returns where it lies then, as if it had never been committed.
+    """Hide a bundle with one rename, as if it had never been committed; returns its new path.
 
     Raises:
-        NotFoundError: It is gone already.
+        NotFoundError: It does not exist.
         StorageError: It cannot be renamed.
     """
     hidden_path = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
@@ -205,11 +205,12 @@ def hide(bundle: Path) -> Path:
 
 
 # --------------------------------------------------------------------------------------------------
-# What stands in a bundle's files and folders, and how much of another user's is looked at: it may be anything.
+# Validation of a bundle's contents, and limits for reading another user's bundle, which is
+# untrusted input.
 
 
 class Budget:
-    """How much of another user's bundle is read at most: it must not cost more than it tells."""
+    """Limits for reading another user's bundle."""
 
     def __init__(self) -> None:
         self._steps = 8192
@@ -217,18 +218,18 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no more may be read."""
+        """Whether the budget is used up."""
         return self._steps <= 0 or self._bytes <= 0
 
     def spend(self, size: int) -> bool:
-        """Count one step and some bytes; False: no more may be read."""
+        """Count one step and some bytes; False: the budget is used up."""
         self._steps -= 1
         self._bytes -= size
         return not self.is_spent
 
 
 def is_command_item(item: object) -> bool:
-    """Whether it is an item of a command, as docs/bundle-format.md has them."""
+    """Whether it is a valid command item (see docs/bundle-format.md)."""
     if isinstance(item, dict):
         return item == {"python": True} or (
             list(item) == ["bundle"] and is_inner_path(item["bundle"])
@@ -244,7 +245,7 @@ def is_inner_path(path: object) -> TypeGuard[str]:
 
 
 def is_file_entry(entry: object) -> bool:
-    """Whether it names a file below the bundle, by a digest that is one."""
+    """Whether it names a file below the bundle with a valid digest."""
     if not isinstance(entry, dict):
         return False
     digest = entry.get("digest")
@@ -257,7 +258,7 @@ def is_file_entry(entry: object) -> bool:
 
 
 def visible_names(folder: Path, limit: int | None = None) -> list[str]:
-    """The names in a folder of a bundle in order, less hidden ones; the first `limit` of them. None where it cannot be listed."""
+    """The names in a folder of a bundle, sorted, without hidden ones; at most `limit`. None if it cannot be listed."""
     try:
         return sorted(
             name for name in descent.list_names(folder, limit) if not name.startswith(".")
@@ -267,14 +268,15 @@ def visible_names(folder: Path, limit: int | None = None) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Logs of jobs that run without our launcher: in the bundle lies a link to the file that the scheduler writes.
+# Logs of jobs that run without our launcher: the bundle has a link to the file that the scheduler
+# writes.
 
 
 def open_linked(path: Path) -> int:
-    """Open a regular file for reading, or the one that a link in its place leads to: the log of a job without our launcher is such a link.
+    """Open a regular file for reading, or the target of a link in its place: logs of jobs without our launcher are such links.
 
-    A link counts only beside other things of its own owner. This user's is followed wherever it leads, another user's only to a file of that user on the same
-    partition, with no further link on the way.
+    A link must have the same owner as its folder. This user's link may lead anywhere; another user's only to a file of that user on the same
+    partition, with no further link in the path.
     """
     with descent.opened_folder(path.parent) as folder:
         try:
@@ -292,7 +294,7 @@ def open_linked(path: Path) -> int:
 
 
 def _open_foreign(root: Path, target: Path, owner: int) -> int:
-    """Open a user's file on a partition, with no link on the way to it."""
+    """Open a user's file on a partition, with no link in its path."""
     steps = target.relative_to(root).parts if target.is_relative_to(root) else ()
     if not steps:
         raise OSError(errno.EPERM, "a link points outside the partition", str(target))

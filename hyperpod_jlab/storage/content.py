@@ -1,9 +1,9 @@
-"""The content store: every file of a user's code once on the partition, hard-linked into the bundles that use it.
+"""The content store: each file of a user's code exists once per partition, hard-linked into the bundles that use it.
 
-A file's name is the SHA-256 of its bytes (with an ``x`` behind it for executables), so the second submit of the same code copies nothing.
-Files in the store are read-only and carry a fixed modification time: one that was changed in place is noticed and made anew. Each user has a store of his own,
-in a folder that nobody else can write to.
-A file that no bundle uses has one link left, which is how `unused` finds it.
+A file's name is the SHA-256 of its bytes (with a suffix ``x`` for executables), so the second submit of the same code copies nothing.
+Files in the store are read-only and have a fixed modification time, which reveals changes in place; a changed file is replaced. Each user has a
+store in a folder that nobody else can write to.
+An unused file has a link count of one, which is how `unused` finds it.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from hyperpod_jlab.storage.partition import Partition
 
 _STAMP_NS = 946_684_800_000_000_000
 _NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""A file has as many links as it can have, or the file system has none: the content is copied."""
+"""Errors for a file with the maximum link count, or a file system without links: the content is copied."""
 _CHUNK = 1 << 20
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
-"""What a file's digest looks like (to be used with ``fullmatch``)."""
+"""The pattern of a file's digest (for ``fullmatch``)."""
 
 
 @dataclass(frozen=True)
 class StoreResult:
-    """What putting a file took: its digest and the bytes that had to be copied (0 when the store had it)."""
+    """The result of storing a file: its digest and the bytes copied (0 if the store had it)."""
 
     digest: str
     copied: int
 
 
 def stored_path(folder: Path, digest: str, *, executable: bool) -> Path:
-    """Where a file lies in the content store of a user's folder on the partition, or would."""
+    """The path of a file in the content store of a user's folder; the file need not exist."""
     return folder / "code" / digest[:2] / (digest + ("x" if executable else ""))
 
 
@@ -54,11 +54,11 @@ class ContentStore:
         self._partition = partition
 
     def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> StoreResult:
-        """Make `target` a file with these bytes."""
+        """Create `target` with these bytes."""
         return self._put(hashlib.sha256(data).hexdigest(), executable, data, target)
 
     def put_file(self, source: Path, target: Path, *, executable: bool = False) -> StoreResult:
-        """Make `target` a file with the bytes of `source`; of one that changes meanwhile, those that it had at some moment.
+        """Create `target` with the bytes of `source`; if that changes meanwhile, with its bytes at some moment.
 
         Raises:
             InvalidInputError: The source cannot be read.
@@ -66,16 +66,16 @@ class ContentStore:
         return self._put(_digest_of_source(source), executable, source, target)
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """All stored files, and left-over temporary ones."""
+        """All stored files, and leftover temporary ones."""
         with storage_errors(self._partition.content):
             for name in sorted(_names(self._partition.content)):
                 folder = self._partition.content / name
                 for entry in sorted(_names(folder)):
-                    with contextlib.suppress(FileNotFoundError):  # another clean-up runs
+                    with contextlib.suppress(FileNotFoundError):  # another clean-up is running
                         yield folder / entry, descent.state(folder / entry)
 
     def unused(self) -> Iterator[Path]:
-        """Stored files that no bundle uses, and left-over temporary ones."""
+        """Stored files that no bundle uses, and leftover temporary ones."""
         for entry, status in self.entries():
             if status.st_nlink == 1:
                 yield entry
@@ -84,7 +84,7 @@ class ContentStore:
         self, digest: str, executable: bool, content: bytes | Path, target: Path
     ) -> StoreResult:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
+        with contextlib.suppress(FileNotFoundError):  # a clean-up removed it in between
             copied_bytes = self._link(self._path(digest, executable), target, size)
             if copied_bytes is not None:
                 return StoreResult(digest, copied_bytes)
@@ -98,7 +98,7 @@ class ContentStore:
         return stored_path(self._partition.folder, digest, executable=executable)
 
     def _link(self, stored_file: Path, target: Path, size: int) -> int | None:
-        """Use a stored file; returns the bytes that were copied, or None when it has to be made from its content."""
+        """Link a stored file; returns the bytes copied, or None if it must be created from its content."""
         if not _is_intact(stored_file, size):
             return None
         try:
@@ -109,11 +109,11 @@ class ContentStore:
             return None
         if _is_intact(target, size):
             return 0
-        descent.unlink(target)  # it was changed in place just now
+        descent.unlink(target)  # it was just changed in place
         return None
 
     def _add(self, executable: bool, content: bytes | Path, target: Path) -> StoreResult:
-        """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
+        """Create the target from the content itself, and store it under its actual digest."""
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with os.fdopen(descent.open_file(target, flags), "wb") as copy:
@@ -123,7 +123,7 @@ class ContentStore:
                 else:
                     digest = digest_of(content, copy)
                 size = copy.tell()
-                copy.flush()  # a write after this would change the time
+                copy.flush()  # a later write would change the time
                 os.fchmod(copy.fileno(), self._mode(executable))
                 os.utime(copy.fileno(), ns=(_STAMP_NS, _STAMP_NS))
         except FileExistsError:
@@ -135,14 +135,14 @@ class ContentStore:
         return StoreResult(digest, size)
 
     def _store(self, target: Path, stored_file: Path) -> None:
-        """Put a finished file into the store, where that can be: without links, or where links are counted out, it cannot."""
+        """Link a finished file into the store; skipped without links, or at the maximum link count."""
         self._partition.make_folder(stored_file.parent)
         temporary = stored_file.parent / f".{secrets.token_hex(8)}.tmp"
         try:
             descent.link(target, temporary)
             descent.rename(temporary, stored_file)
         except FileNotFoundError:
-            pass  # a clean-up took it away in between
+            pass  # a clean-up removed it in between
         except OSError as error:
             if error.errno not in {*_NO_LINKS, errno.EACCES}:
                 raise
@@ -151,7 +151,7 @@ class ContentStore:
 
 
 def _is_intact(path: Path, size: int) -> bool:
-    """Whether it is a file that this user stored, and unchanged."""
+    """Whether it is a file that this user stored, unchanged."""
     try:
         status = descent.state(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -180,7 +180,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
-    """The SHA-256 of a file's bytes, which go into `copy` too; of a file that grows, those that it had at the start."""
+    """The SHA-256 of a file's bytes, which are also written to `copy`; if the file grows, of its initial size."""
     digest = hashlib.sha256()
     with os.fdopen(_open(path), "rb") as file:
         remaining = os.fstat(file.fileno()).st_size
@@ -193,7 +193,7 @@ def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
 
 
 def _open(path: Path) -> int:
-    """A file of the user's project, through its links; or one of a bundle, through none."""
+    """Open a file of the user's project, following links; or of a bundle, following none."""
     if any(descent.OWN_FOLDER.fullmatch(part) for part in path.parts):
         return descent.open_file(path)
     return descent.open_file(Path(os.path.realpath(path)))

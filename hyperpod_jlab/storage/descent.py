@@ -1,11 +1,12 @@
-"""Everything that is opened in our folders on a partition: step by step by descriptor, never through a link.
+"""Opens everything in our folders on a partition step by step, by descriptor, never following a link.
 
-On a shared partition the owner of a folder may rename, link or replace what lies in it at any moment, so a path is not followed twice and not trusted once.
-From our own folder (``.hyperpod`` or ``.hyperpod-<uid>``) on, each folder is opened by its descriptor without following links; a file is opened only when it is a regular
-one, without waiting for a pipe, and read up to a limit. What lies above our folder is the administrator's and is taken as it is. A path with no such folder in it is
-taken up to its last part. ``.hyperpod-<uid>`` must belong to the user whose number it has.
+On a shared partition the owner of a folder may rename, link or replace its entries at any moment, so a path cannot be resolved twice.
+From our own folder (``.hyperpod`` or ``.hyperpod-<uid>``) on, each folder is opened by descriptor without following links; a file is opened only if it is a
+regular file, without blocking on a pipe, and read up to a limit. Folders above ours belong to the administrator and are trusted. A path without our folder
+is trusted up to its last part. ``.hyperpod-<uid>`` must belong to the user with that id.
 
-All functions raise `OSError` as the system does: ``ENOTDIR`` or ``ELOOP`` for a link, ``EINVAL`` for what is not a regular file, ``EFBIG`` for one that is too large.
+All functions raise `OSError` like the system: ``ENOTDIR`` or ``ELOOP`` for a link, ``EINVAL`` for other than a
+regular file, ``EFBIG`` for one that is too large.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ from pathlib import Path
 from hyperpod_jlab.storage.acl import is_uid, own_uid
 
 OWN_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
-"""The name of our folder on a partition; on a shared one with its owner's user number."""
+"""The name of our folder on a partition; on a shared one with its owner's uid."""
 
 MAX_BYTES = 64 << 20
-"""Bytes that `read` takes at most."""
+"""Default limit of `read`, in bytes."""
 
 STEP_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a folder is opened to go through it: that asks the file server for nothing but its name."""
+"""Flags to open a folder for traversal: only looks up its name on the file server."""
 
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LIST_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a folder is opened to list it."""
+"""Flags to open a folder for listing."""
 
 _CHUNK_SIZE = 1 << 20
 
 
 class ForeignFolderError(PermissionError):
-    """A ``.hyperpod-<uid>`` belongs to another user than that one."""
+    """A ``.hyperpod-<uid>`` belongs to another user than its name says."""
 
 
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[int]:
-    """A folder as a descriptor (``O_PATH``) to open and look at what lies in it; closed at the end."""
+    """A folder's descriptor (``O_PATH``) for access to its entries; closed at the end."""
     base_path, steps = split_at_own_folder(path)
     descriptor = os.open(base_path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -59,18 +60,18 @@ def opened_folder(path: Path) -> Iterator[int]:
 
 
 def step(folder: int, name: str) -> int:
-    """A folder that lies in an opened one, as a descriptor (``O_PATH``) that the caller closes."""
+    """A subfolder of an opened folder, as a descriptor (``O_PATH``) that the caller closes."""
     return os.open(name, STEP_FLAGS, dir_fd=folder)
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-    """Open a regular file; returns its descriptor, which never blocks on opening."""
+    """Open a regular file; returns its descriptor. Opening never blocks."""
     with opened_folder(path.parent) as folder:
         return open_in(folder, path.name, flags, mode)
 
 
 def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
-    """Open a regular file that lies in an opened folder; returns its descriptor."""
+    """Open a regular file in an opened folder; returns its descriptor."""
     descriptor = os.open(name, flags | _FILE, mode, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
@@ -92,7 +93,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def read_named(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """The bytes of a file that the user names: links to it are followed."""
+    """The bytes of a file that the user names: follows links."""
     return read(Path(os.path.realpath(path)), max_bytes)
 
 
@@ -103,9 +104,10 @@ def read(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def read_in(folder: int, name: str, max_bytes: int = MAX_BYTES) -> bytes:
-    """The bytes of a file that lies in an opened folder, of at most `max_bytes` bytes."""
+    """The bytes of a file in an opened folder, at most `max_bytes` bytes."""
     with os.fdopen(open_in(folder, name), "rb") as file:
-        # By what it says to have, since room is made for what is asked for; then on, since it may grow while it is read.
+        # Read its reported size first, since the buffer is allocated in advance; then continue,
+        # since it may grow.
         size = _size(file.fileno())
         data = file.read(size + 1) if size <= max_bytes else b""
         while 0 < len(data) <= max_bytes and (chunk := file.read(min(_CHUNK_SIZE, max_bytes + 1))):
@@ -116,13 +118,13 @@ def read_in(folder: int, name: str, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def list_names(path: Path, limit: int | None = None) -> list[str]:
-    """The names in a folder, in no order; the first `limit` of them."""
+    """The names in a folder, unordered; at most `limit`."""
     with opened_folder(path) as folder:
         return list_names_in(folder, limit)
 
 
 def list_names_in(folder: int, limit: int | None = None) -> list[str]:
-    """The names in an opened folder, in no order; the first `limit` of them."""
+    """The names in an opened folder, unordered; at most `limit`."""
     descriptor = os.open(".", LIST_FLAGS, dir_fd=folder)
     try:
         if limit is None:
@@ -134,13 +136,13 @@ def list_names_in(folder: int, limit: int | None = None) -> list[str]:
 
 
 def state(path: Path) -> os.stat_result:
-    """What lies at a path, which may be a link itself."""
+    """The lstat of a path."""
     with opened_folder(path.parent) as folder:
         return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder lies at a path; False also when it cannot be seen."""
+    """Whether a path is a folder; False if it is not accessible."""
     try:
         return stat.S_ISDIR(state(path).st_mode)
     except OSError:
@@ -148,7 +150,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file lies at a path; False also when it cannot be seen."""
+    """Whether a path is a regular file; False if it is not accessible."""
     try:
         return stat.S_ISREG(state(path).st_mode)
     except OSError:
@@ -156,7 +158,7 @@ def is_file(path: Path) -> bool:
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = None) -> None:
-    """Write a file over whatever is there: its readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it has that time of change."""
+    """Replace a file atomically: readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it gets that modification time."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
@@ -169,7 +171,7 @@ def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = N
 
 
 def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:
-    """Write a file only if nothing is there; tells whether this call did it."""
+    """Write a file only if the path does not exist; returns whether this call did it."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
@@ -182,19 +184,19 @@ def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:
 
 
 def unlink(path: Path) -> None:
-    """Remove a file or link, if it is there."""
+    """Remove a file or link, if it exists."""
     with opened_folder(path.parent) as folder:
         unlink_in(folder, path.name)
 
 
 def rename(path: Path, target: Path) -> None:
-    """Move what lies at a path; an empty folder at the target is replaced."""
+    """Rename a path; replaces an empty folder at the target."""
     with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
         os.rename(path.name, target.name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file a second name; what lies at the path is taken as it is, a link too."""
+    """Hard-link a file; does not follow a symbolic link."""
     with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
         os.link(
             path.name,
@@ -206,24 +208,24 @@ def link(path: Path, target: Path) -> None:
 
 
 def make_link(path: Path, target: str) -> None:
-    """Make a symbolic link; one that is there is an error."""
+    """Create a symbolic link; fails if it exists."""
     with opened_folder(path.parent) as folder:
         os.symlink(target, path.name, dir_fd=folder)
 
 
 def read_link(path: Path) -> str:
-    """Where a symbolic link leads."""
+    """The target of a symbolic link."""
     with opened_folder(path.parent) as folder:
         return os.readlink(path.name, dir_fd=folder)
 
 
 def make_folder(path: Path, mode: int) -> bool:
-    """Make a folder with this very mode, whatever the umask; tells whether this call did it."""
+    """Create a folder with exactly this mode, regardless of the umask; returns whether this call did it."""
     with opened_folder(path.parent) as folder:
         try:
             os.mkdir(path.name, 0o700, dir_fd=folder)
         except FileExistsError:
-            os.close(os.open(path.name, STEP_FLAGS, dir_fd=folder))  # a link or file is told
+            os.close(os.open(path.name, STEP_FLAGS, dir_fd=folder))  # a link or file raises
             return False
         descriptor = os.open(path.name, LIST_FLAGS, dir_fd=folder)
         try:
@@ -234,7 +236,7 @@ def make_folder(path: Path, mode: int) -> bool:
 
 
 def make_folders(top: Path, path: Path, mode: int) -> None:
-    """Make the folders that are missing on the way from `top` to `path`, but never `top` itself: a bundle that was cleaned away must not come back as a torso."""
+    """Create the missing folders between `top` and `path`, but never `top` itself: a removed bundle must not reappear in part."""
     parts = path.relative_to(top).parts
     for count in range(1, len(parts) + 1):
         folder = top.joinpath(*parts[:count])
@@ -243,13 +245,13 @@ def make_folders(top: Path, path: Path, mode: int) -> None:
 
 
 def change_mode(path: Path, mode: int) -> None:
-    """Give a file or folder another mode."""
+    """Change the mode of a file or folder."""
     with opened_folder(path.parent) as folder:
         _change_mode_in(folder, path.name, mode)
 
 
 def split_at_own_folder(path: Path) -> tuple[str, tuple[str, ...]]:
-    """A folder's path as what is taken as it is and the steps from our folder on."""
+    """Split a folder's path into the trusted part and the steps from our folder on."""
     parts = path.parts
     for index, part in enumerate(parts):
         if part.startswith(".hyperpod") and OWN_FOLDER.fullmatch(part):
@@ -282,7 +284,7 @@ def _write_temporary(folder: int, name: str, data: bytes, mode: int) -> str:
     )
     try:
         with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)  # whatever the umask
+            os.fchmod(descriptor, mode)  # regardless of the umask
             file.write(data)
     except BaseException:
         unlink_in(folder, temporary)
@@ -291,7 +293,7 @@ def _write_temporary(folder: int, name: str, data: bytes, mode: int) -> str:
 
 
 def unlink_in(folder: int, name: str) -> None:
-    """Remove a file or link that lies in an opened folder, if it is there."""
+    """Remove a file or link in an opened folder, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

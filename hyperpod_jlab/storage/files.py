@@ -1,4 +1,4 @@
-"""What goes into files on the partition, and what its errors become."""
+"""File formats on the partition, and conversion of its errors."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _REASONS = {
 DENIED_HINT = (
     "ask its owner for access, or set path under [storage] in the configuration to your own folder"
 )
-"""What a user can do who has no right to the partition."""
+"""Hint for a user without permission for the partition."""
 
 
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's errors on the partition into ours.
+    """Convert the operating system's errors on the partition to ours.
 
     Raises:
-        StorageDeniedError: The user has no right to do it.
-        StorageError: For any other `OSError`, with the path and the system's words in the detail.
+        StorageDeniedError: Permission denied.
+        StorageError: For any other `OSError`, with the path and the system's message in the detail.
     """
     try:
         yield
@@ -56,35 +56,37 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _location(error: OSError, path: Path) -> str:
-    """Where it happened; what is opened by descriptor is named by its last part alone."""
+    """The path of the error; files opened by descriptor only have their last part."""
     name = error.filename
     return name if isinstance(name, str) and Path(name).is_absolute() else str(path)
 
 
 def to_json(value: Any) -> bytes:
-    """JSON as this project writes it: one line, UTF-8, a line break at the end."""
+    """JSON in this project's format: one line, UTF-8, a line break at the end."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
 
 
 # --------------------------------------------------------------------------------------------------
-# A lock between processes and threads of one machine, by flock(2) on a folder. For folders on this machine's own disk only.
+# A lock between processes and threads of one machine, by flock(2) on a folder. Only for folders on
+# a local disk.
 #
-# Not on a file in it: whoever tidies the folder up while somebody holds the lock would let the next one in beside them.
+# Not on a file in the folder: deleting that file while the lock is held would admit a second
+# holder.
 
 _POLL_S = 0.005
 
 
 @contextlib.contextmanager
 def locked(folder: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the lock; where the file system has no locks, go on without.
+    """Hold the lock; without it if the file system has no locks.
 
     Args:
-        folder: What to lock.
+        folder: The folder to lock.
         timeout_s: Seconds to wait for another holder.
 
     Raises:
-        TimeoutError: Somebody else held it all the time.
-        OSError: The folder is not there, or cannot be read.
+        TimeoutError: Another holder did not release it in time.
+        OSError: The folder does not exist, or cannot be read.
     """
     deadline = time.monotonic() + timeout_s
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -104,7 +106,7 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        # NFS locks only what is open for writing, which a folder never is: EBADF.
+        # NFS only locks files that are open for writing, which a folder never is: EBADF.
         if error.errno not in {
             errno.ENOLCK,
             errno.ENOTSUP,

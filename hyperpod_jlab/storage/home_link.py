@@ -1,6 +1,6 @@
-"""A link in the home folder to the storage partition, so that it can be opened in Jupyter's file browser, which shows the home folder only.
+"""A link in the home folder to the storage partition, since Jupyter's file browser only shows the home folder.
 
-Ours is a symbolic link that holds the partition's path to the letter. Anything else of the same name is somebody else's, and stays.
+Our link is a symbolic link with exactly the partition's path. Anything else of the same name is not ours, and stays.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFound
 from hyperpod_jlab.storage.files import storage_errors
 
 NAME = "hyperpod-partition"
-"""Its name, when none is given."""
+"""Its default name."""
 
 
 def make_link(home: Path, root: Path, name: str = NAME) -> bool:
-    """Make the link; returns whether it was not there before.
+    """Create the link; returns whether it is new.
 
     Args:
         home: The home folder.
@@ -24,9 +24,9 @@ def make_link(home: Path, root: Path, name: str = NAME) -> bool:
         name: The link's name.
 
     Raises:
-        InvalidInputError: The name is none for a link that the file browser shows, or the home folder is the partition.
+        InvalidInputError: The name is invalid or hidden in the file browser, or the home folder is the partition.
         ConflictError: Something else has the name.
-        StorageError: The home folder cannot be written.
+        StorageError: The home folder is not writable.
     """
     path = _path(home, name)
     with storage_errors(path):
@@ -44,13 +44,13 @@ def make_link(home: Path, root: Path, name: str = NAME) -> bool:
 
 
 def remove_link(home: Path, root: Path, name: str = NAME) -> None:
-    """Remove the link; what it leads to stays.
+    """Remove the link; its target stays.
 
     Raises:
-        InvalidInputError: The name can be none of a link of ours.
-        NotFoundError: There is nothing of that name.
+        InvalidInputError: The name cannot be that of our link.
+        NotFoundError: The link does not exist.
         ConflictError: Something else has the name.
-        StorageError: The home folder cannot be written.
+        StorageError: The home folder is not writable.
     """
     path = _path(home, name)
     with storage_errors(path):
@@ -61,7 +61,7 @@ def remove_link(home: Path, root: Path, name: str = NAME) -> None:
 
 
 def _check(path: Path, root: Path) -> None:
-    """Refuse what is not our link."""
+    """Refuse anything that is not our link."""
     if path.is_symlink():
         target = path.readlink()
         if str(target) == str(root):

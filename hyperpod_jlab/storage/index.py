@@ -1,7 +1,7 @@
-"""The index of runs: a cache on this machine's own disk, one for each partition. Deleting it costs a rescan, nothing else.
+"""The index of runs: a cache on this machine's local disk, one per partition. Deleting it only costs a rescan.
 
-New and removed bundles are seen by the shards' modification times, so runs made by other machines appear too. What the index says of a run that has
-ended stays true as long as its `status_stamp` is the same; everything else is derived anew by the caller.
+The shards' modification times reveal new and removed bundles, including those of other machines. The entry of an ended run is valid while its
+`status_stamp` is the same; the caller recomputes everything else.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from hyperpod_jlab.storage.mounts import own_cache_folder
 from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 # --------------------------------------------------------------------------------------------------
-# The folders of bundles as the index sees them: which there are, when they changed, and which runs lie in them.
+# The folders of bundles for the index: their names, modification times, and runs.
 
 _FRESH_NS = 3_000_000_000
-"""A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
+"""A folder modified this recently may change again within the clock's resolution, so it is always read again."""
 
 FRESH = -1
-"""The time of change of such a folder."""
+"""The modification time recorded for such a folder."""
 
 _MAX_FOREIGN_RUNS = 300
-"""Runs that are taken from one shard of another user: what others lay there must not cost us more than it tells."""
+"""Maximum runs read from one shard of another user: others must not be able to slow us down."""
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A folder of bundles: its name in the index, when it changed, whose runs are taken from it, and whether others' may lie beside them."""
+    """A folder of bundles: its name in the index, its modification time, its user, and whether it may contain other users' runs."""
 
     name: str
     path: Path
@@ -55,7 +55,7 @@ class Shard:
 
 
 def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Shard]:
-    """The shards of a place with the time of their last change.
+    """The shards of a folder with their modification times.
 
     Raises:
         StorageError: This user's own cannot be read.
@@ -70,7 +70,7 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
         except OSError:
             if (
                 run_folder.uid != own_id or is_shared
-            ):  # another user closed it: such runs are not for us
+            ):  # another user has closed it: its runs are not for us
                 return
             with storage_errors(run_folder.runs):
                 raise
@@ -92,10 +92,10 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
 
 
 def runs_in(shard: Shard) -> set[str]:
-    """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
+    """The ids of the runs in a shard; of another user's shard at most the limit."""
     foreign = shard.uid != own_uid()
     limit = _MAX_FOREIGN_RUNS if foreign else None
-    # It went just now, or another user closed it: such runs are not ours to list.
+    # It was just removed, or another user has closed it.
     ignored_errors = (
         (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
     )
@@ -116,7 +116,7 @@ def runs_in(shard: Shard) -> set[str]:
 
 
 def _folders_in(folder: int) -> list[str]:
-    """The names of the folders in an opened one, which asks nothing of the file server beyond its list."""
+    """The names of the subfolders of an opened folder; only lists it on the file server."""
     descriptor = os.open(".", descent.LIST_FLAGS, dir_fd=folder)
     try:
         with os.scandir(descriptor) as entries:
@@ -133,7 +133,7 @@ def _belongs_to(uid: int, folder: int, name: str) -> bool:
 
 
 def status_stamp(bundle: Path) -> int:
-    """A number that changes when something in a run's records or the head of its bundle does (52 bits; 0 when nothing is there)."""
+    """A number that changes with a run's records or the head of its bundle (52 bits; 0 if it does not exist)."""
     entries = []
     with contextlib.suppress(OSError), descent.opened_folder(bundle) as folder:
         for name in ("bundle.json", "spec.json"):
@@ -165,7 +165,7 @@ TIMEOUT_S = 3.0
 _BATCH_SIZE = 500
 
 RETRY_S = 10.0
-"""Seconds without a file that could not be used, before it is tried again."""
+"""Seconds before an unusable file is tried again."""
 
 _SCHEMA = 7
 
@@ -177,7 +177,7 @@ _FILE_ERRORS = {
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_PERM,
 }
-"""Errors that a new file would meet too, or that others' work on the file gives."""
+"""Errors that a new file would not fix, or that concurrent use of the file causes."""
 
 _TABLES = """
 CREATE TABLE shards (name TEXT PRIMARY KEY, changed INTEGER NOT NULL, uid INTEGER NOT NULL);
@@ -195,16 +195,16 @@ CREATE INDEX runs_open ON runs (ended);
 
 
 class BrokenIndexError(Exception):
-    """What the index holds cannot be made sense of."""
+    """The index's contents are invalid."""
 
 
 class _UnusableError(Exception):
-    """The index's file cannot be used now."""
+    """The index's file is unusable now."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One run of the index; `view` is what was last known, `stamp` its `status_stamp` from before that moment."""
+    """A run in the index; `view` is its cached view, `stamp` its `status_stamp` before the view was computed."""
 
     run_id: str
     created: float
@@ -214,7 +214,7 @@ class Row:
 
 
 def default_path(partition: Partition) -> Path | None:
-    """Where the index of a partition lies: the user's cache directory, else a temporary one of the user's own; None when neither will do."""
+    """The path of a partition's index: in the user's cache directory, else in a temporary one of the user; None if neither is usable."""
     name = hashlib.sha256(os.fsencode(partition.root)).hexdigest()[:16]
     folder = own_cache_folder()
     return None if folder is None else folder / f"index-{name}.sqlite"
@@ -231,10 +231,9 @@ class RunIndex:
         self._retry_at = 0.0
 
     def use(self, work: Callable[[Session], T]) -> T:
-        """Do something with the index, more than once if need be.
+        """Run `work` on the index, possibly more than once.
 
-        One that is missing, broken or of another version is made anew; while none can be written, or others use it all the time, there is one in
-        memory.
+        A missing, broken or outdated index is re-created; while none is writable, or others hold it for too long, an in-memory index is used.
         """
         if self._path is not None and time.monotonic() >= self._retry_at:
             try:
@@ -248,10 +247,10 @@ class RunIndex:
             return self._work_on(self._memory, work)
 
     def _use_file(self, path: Path, work: Callable[[Session], T]) -> T:
-        """Use the file, after making it anew if it is broken.
+        """Use the file; re-creates it if it is broken.
 
         Raises:
-            _UnusableError: It cannot be used now.
+            _UnusableError: It is unusable now.
         """
         for is_broken in (False, True):
             if is_broken:
@@ -283,7 +282,7 @@ class RunIndex:
 
 @contextlib.contextmanager
 def _lock_file(path: Path) -> Iterator[None]:
-    """Have the index's file to oneself. Only what keeps one from that is `_UnusableError`, not what happens meanwhile."""
+    """Hold an exclusive lock on the index's file. Only failing to get it raises `_UnusableError`, not errors while it is held."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(locked(path.parent, TIMEOUT_S))
@@ -297,8 +296,9 @@ def _open(path: Path | str) -> sqlite3.Connection:
         path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level="IMMEDIATE"
     )
     try:
-        # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so whoever deletes the index while others use it
-        # would make them mix the old one's pages into the new one.
+        # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so
+        # deleting the index while others use it would make them mix the old one's pages into the
+        # new one.
         connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("PRAGMA synchronous=OFF")
         if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
@@ -318,7 +318,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
 
 
 class Session:
-    """One use of the index; `number` is another one when it is another file than before."""
+    """One use of the index; `number` changes when the file is another one."""
 
     def __init__(self, partition: Partition, connection: sqlite3.Connection) -> None:
         self._partition = partition
@@ -326,7 +326,7 @@ class Session:
         self.number: int = connection.execute("PRAGMA application_id").fetchone()[0]
 
     def refresh(self, *, everyone: bool = False) -> None:
-        """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
+        """Add new bundles and drop removed ones: this user's own or, with `everyone`, also other users' on a shared partition."""
         own_id = own_uid()
         condition = "" if everyone else "WHERE uid = ?"
         indexed = dict(
@@ -337,7 +337,7 @@ class Session:
         )
         existing = {}
         for number, run_folder in enumerate(self._partition.own_folders):
-            # From before the layout with a folder for each user, others' runs may lie beside one's own.
+            # In the layout without user folders, others' runs may be in the same folders.
             existing.update(
                 {entry.name: entry for entry in shards_of(run_folder, is_shared=number > 0)}
             )
@@ -353,11 +353,11 @@ class Session:
         self.commit()
 
     def commit(self) -> None:
-        """Keep what was found so far, whatever becomes of the rest."""
+        """Commit the results so far, even if the rest fails."""
         self._db.commit()
 
     def forget(self, run_id: str) -> None:
-        """Drop a run that is gone; its shard is read again, should it be there after all."""
+        """Drop a run that is gone; reads its shard again, in case it is not."""
         condition = "WHERE run_id = ?"
         self._db.execute(
             f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {condition})",  # noqa: S608 - fixed words
@@ -367,17 +367,17 @@ class Session:
             self._db.execute(f"DELETE FROM {table} {condition}", (run_id,))  # noqa: S608 - fixed words
 
     def list_unread(self) -> list[str]:
-        """This user's runs that were never looked at."""
+        """This user's runs without a cached view."""
         query = "SELECT run_id FROM runs WHERE uid = ? AND view IS NULL"
         return [row[0] for row in self._db.execute(query, (own_uid(),))]
 
     def list_unsettled(self, *, everyone: bool = False) -> list[str]:
-        """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
+        """This user's runs without a cached view, or not ended in it; with `everyone` also others' without a cached view."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
         return [row[0] for row in self._db.execute(query, (own_uid(), everyone))]
 
     def find_folders(self, run_ids: Sequence[str]) -> dict[str, tuple[Path, int]]:
-        """Where the bundles of runs lie, and whose they have to be: as they were found, so that nobody has to look for them once more."""
+        """The folders and owners of runs' bundles as the scan found them, so that they need not be searched again."""
         folders = {}
         for start in range(0, len(run_ids), _BATCH_SIZE):
             part = run_ids[start : start + _BATCH_SIZE]
@@ -392,7 +392,7 @@ class Session:
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
     ) -> None:
-        """Remember what a run looks like."""
+        """Save a run's view."""
         self._db.execute(
             "UPDATE runs SET view=?, created=?, cluster=?, notebook=?, state=?, ended=?, stamp=? WHERE run_id=?",
             (
@@ -408,12 +408,12 @@ class Session:
         )
 
     def children(self, run_id: str) -> list[tuple[Any, ...]]:
-        """How children of an array ended: index, state, exit code, start and end (Unix seconds)."""
+        """The end of an array's children: index, state, exit code, start and end (Unix seconds)."""
         query = "SELECT number, state, NULL, NULL, exit_code, started, ended FROM children WHERE run_id = ?"
         return self._db.execute(query, (run_id,)).fetchall()
 
     def put_children(self, run_id: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Remember how children of an array ended: index, state, exit code, start and end."""
+        """Save the end of an array's children: index, state, exit code, start and end."""
         self._db.executemany(
             "INSERT OR REPLACE INTO children VALUES (?, ?, ?, ?, ?, ?)",
             [(run_id, *row) for row in rows],
@@ -429,7 +429,7 @@ class Session:
         notebook: str | None = None,
         states: tuple[str, ...] = (),
     ) -> list[Row]:
-        """Runs newest first, before a given (created, run_id); of one user or of all."""
+        """Runs, newest first, before a given (created, run_id); of one user or of all."""
         conditions, values = ["view IS NOT NULL"], list[Any]()
         for column, value in (("uid", uid), ("cluster", cluster), ("notebook", notebook)):
             if value is not None:
@@ -462,7 +462,8 @@ class Session:
             for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard.name,))
         }
         self._drop(shard.name, existing)
-        # An id that two users took is one's own run, else that of the lower number: as `Partition.find` has it.
+        # If two users took an id, it is one's own run, else that of the lower uid, as in
+        # `Partition.find`.
         self._db.executemany(
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
@@ -478,7 +479,7 @@ class Session:
         )
 
     def _drop(self, shard: str, existing: set[str]) -> None:
-        """Forget the runs of a shard that are gone; should another user have one of the same id, his shard is read again."""
+        """Drop the removed runs of a shard; if another user has one of the same id, reads that user's shard again."""
         removed = [
             row[0]
             for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard,))

@@ -1,6 +1,6 @@
-"""Lustre's own program ``lfs``: what it says of files on a file system that is linked to S3, and asking for their bytes to move.
+"""Lustre's own program ``lfs``: HSM states of files on a file system that is linked to S3, and requests for transfers.
 
-What it prints, and that it ends at the first file that it has something against, is from its source (lustre/utils/lfs.c of Lustre 2.15:
+Its output format, and that it stops at the first file with an error, are from its source (lustre/utils/lfs.c of Lustre 2.15:
 ``lfs_hsm_state``, ``lfs_hsm_action``, ``lfs_hsm_request``).
 """
 
@@ -21,10 +21,10 @@ from hyperpod_jlab.core.file_system import FileState, Verb
 PROGRAM = "lfs"
 
 _TIMEOUT = 60.0
-"""Seconds that a call has. Releasing is done while it runs; the other requests are only taken."""
+"""Timeout of a call, in seconds. A release completes within the call; the other requests are only accepted."""
 
 _BATCH_SIZE, _MAX_ARGUMENT_BYTES = 200, 100_000
-"""Files of one call, and bytes of their paths."""
+"""Maximum files per call, and bytes of their paths."""
 
 _REQUESTS: dict[Verb, str] = {
     "hydrate": "hsm_restore",
@@ -50,7 +50,7 @@ class Lfs:
         program: Its path; default: that on PATH.
 
     Raises:
-        UnsupportedError: It is not there.
+        UnsupportedError: It is not installed.
     """
 
     def __init__(self, program: str | None = None, timeout_s: float = _TIMEOUT) -> None:
@@ -65,13 +65,13 @@ class Lfs:
         self._timeout_s = timeout_s
 
     async def states(self, paths: Sequence[str]) -> dict[str, FileState | str]:
-        """The state of each file, or why it cannot be had.
+        """The state of each file, or the error.
 
         Args:
             paths: Absolute paths of files on Lustre.
 
         Raises:
-            StorageError: The program does not answer, or answers something else.
+            StorageError: The program does not answer, or its output is invalid.
         """
         flags = await self._run_each("hsm_state", paths, _STATE)
         readable = [path for path in paths if not isinstance(flags[path], str)]
@@ -85,10 +85,10 @@ class Lfs:
         return result
 
     async def ask(self, verb: Verb, paths: Sequence[str]) -> dict[str, str | None]:
-        """Ask for the bytes of files to be moved; for each file why that was refused, or None. Moving goes on after the answer.
+        """Request transfers of files' bytes; for each file the error if it was refused, or None. Transfers continue after the call.
 
         Args:
-            verb: What is asked for.
+            verb: The kind of transfer.
             paths: Absolute paths of files on one file system.
 
         Raises:
@@ -103,7 +103,7 @@ class Lfs:
     async def _run_each(
         self, command: str, paths: Sequence[str], pattern: re.Pattern[bytes]
     ) -> dict[str, re.Match[bytes] | str]:
-        """The program's line on each file, or its complaint."""
+        """The program's output line for each file, or its error."""
         results: dict[str, re.Match[bytes] | str] = {}
         for part in _batches(paths):
             remaining = list(part)
@@ -120,7 +120,7 @@ class Lfs:
                         code="lfs_output",
                         detail={"output": output.out[:500].decode(errors="replace")},
                     )
-                results[remaining[0]] = _error_line(output)  # it ends at the first one
+                results[remaining[0]] = _error_line(output)  # it stops at the first one
                 remaining = remaining[1:]
         return results
 
@@ -149,7 +149,8 @@ class Lfs:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                # One that hangs in the kernel cannot be waited for; it ends when its file system answers.
+                # A process that hangs in the kernel cannot be waited for; it ends when its file
+                # system answers.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(1):
                         await process.wait()
@@ -172,7 +173,7 @@ def _parse_state(
 def _lines(
     output: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
 ) -> Iterator[re.Match[bytes]]:
-    """The lines on the files, in their order. A file's name may have line breaks in it, so the names are what is gone by."""
+    """The lines of the files, in order. File names may contain line breaks, so lines are matched by name."""
     position = 0
     for path in paths:
         begin = os.fsencode(path) + b": "
@@ -188,12 +189,12 @@ def _lines(
 
 
 def _error_line(output: _Output) -> str:
-    """What the program says against it: its last line."""
+    """The program's error message: its last line."""
     return output.err.splitlines()[-1] if output.err else f"lfs ended with code {output.code}"
 
 
 def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
-    """The files in parts that fit into one call."""
+    """The files in batches that fit into one call."""
     part: list[str] = []
     for path in paths:
         length = sum(map(len, part)) + len(path)

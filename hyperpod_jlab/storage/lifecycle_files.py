@@ -1,6 +1,6 @@
-"""The files that the script of a lifecycle configuration leaves on this machine: its status, and its log.
+"""The files that a lifecycle configuration's script writes on this machine: its status, and its log.
 
-Neither is trusted: only regular files of this user or root are read, only so much of them, and never where a link leads or where the status says.
+Neither is trusted: only regular files of this user or root are read, up to a limit, never through a link or a path from the status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_STATUS_BYTES, _MAX_LOG_BYTES = 256 * 1024, 256 * 1024
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The end of the log: where it lies, its text, and whether there is more before it."""
+    """The end of the log: its path, its text, and whether the file has more before it."""
 
     path: Path
     text: str
@@ -30,14 +30,14 @@ class LogEnd:
 
 
 def lifecycle_folders() -> tuple[Path, ...]:
-    """Where the files may lie, the last written first: in the user's state folder, or where it cannot be written in one below the temporary folder."""
+    """Candidate folders of the files, most recently written first: the user's state folder, or one below the temporary folder if that is not writable."""
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
     temporary = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
     return tuple(sorted((Path(base) / "hyperpod-jlab", temporary), key=_written_at, reverse=True))
 
 
 def _written_at(folder: Path) -> float:
-    """When a folder's status was written, by this user or root; 0: there is none."""
+    """When this user or root wrote a folder's status; 0: there is none."""
     try:
         about = (folder / _STATUS).lstat()
     except OSError:
@@ -46,10 +46,10 @@ def _written_at(folder: Path) -> float:
 
 
 def read_status() -> LifecycleStatus | None:
-    """The status; None: no lifecycle configuration of ours has run here.
+    """The status; None: our lifecycle configuration has not run here.
 
     Raises:
-        StorageError: There is something that is no status, or that cannot be read.
+        StorageError: The file is invalid, or cannot be read.
     """
     for folder in lifecycle_folders():
         path = folder / _STATUS
@@ -71,7 +71,7 @@ def read_log() -> LogEnd:
     """The end of the log.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: It does not exist.
         StorageError: It cannot be read.
     """
     for folder in lifecycle_folders():
@@ -86,7 +86,7 @@ def read_log() -> LogEnd:
 
 
 def _read_end(path: Path, max_bytes: int) -> tuple[bytes, bool] | None:
-    """The last bytes of a file, and whether there are more; None: there is none."""
+    """The last bytes of a file, and whether there are more; None: it does not exist."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _read_end(path: Path, max_bytes: int) -> tuple[bytes, bool] | None:
             raise _unreadable(path, "it is not a regular file")
         if about.st_uid not in {os.getuid(), 0}:
             raise _unreadable(path, f"it belongs to uid {about.st_uid}")
-        # One read is all of a file of this size; one that is written meanwhile may end sooner.
+        # One read returns a whole file of this size; a file that is being written may be shorter.
         return os.pread(
             number, max_bytes, max(0, about.st_size - max_bytes)
         ), about.st_size > max_bytes

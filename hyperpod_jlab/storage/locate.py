@@ -1,4 +1,4 @@
-"""Where a run's bundle lies, and whose it is."""
+"""Locate a run's bundle and its owner."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hyperpod_jlab.storage.owners import user_name
 from hyperpod_jlab.storage.partition import Partition
 
 SUSPECT = "suspect.json"
-"""In a bundle that was moved from a place where another user could have laid it, out of other files of its owner's."""
+"""Marks a bundle that was moved from a place where another user could have created it from its owner's other files."""
 
 
 def is_replaceable_by_others(partition: Partition, bundle: Path) -> bool:
-    """Whether another user owns a folder above a bundle on the partition, and so can lay another one in its place. May block."""
+    """Whether another user owns a folder above a bundle on the partition, and so can replace it. May block."""
     trusted = {0, os.getuid()}
     for folder in bundle.relative_to(partition.root).parents[:-1]:
         try:
@@ -31,15 +31,15 @@ def is_replaceable_by_others(partition: Partition, bundle: Path) -> bool:
 class BundleLocation:
     """The bundle of one run (or of the array that a child belongs to).
 
-    Whose it is, says the kernel: a bundle in a user's folder that does not belong to that user is damaged.
+    The kernel determines its owner: a bundle in a user's folder that does not belong to that user is damaged.
 
     Args:
         partition: The storage partition.
         run_id: The run, or an array's child.
-        location: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
+        location: The bundle and its required owner, if known; else they are searched on first use.
 
     Raises:
-        InvalidInputError: It is no run id.
+        InvalidInputError: It is not a run id.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class BundleLocation:
 
     @property
     def folder(self) -> Path:
-        """The bundle's folder. Looks for it the first time, which may block; a run that is not there has the place of a new one of this user's."""
+        """The bundle's folder. The first call searches for it and may block; a missing run has the path of a new run of this user."""
         return self._find()[0]
 
     @property
@@ -62,17 +62,17 @@ class BundleLocation:
 
     @property
     def owner(self) -> int:
-        """The number of the user whose run it is. May block."""
+        """The uid of the run's owner. May block."""
         return self._find()[1]
 
     @property
     def is_own(self) -> bool:
-        """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
+        """Whether it is this user's run: only then may it be executed, submitted, written or removed. May block."""
         return self.owner == own_uid()
 
     @property
     def is_suspect(self) -> bool:
-        """Whether another user could have laid this bundle here: in the layout of an older version, or before it was moved from there. May block."""
+        """Whether another user could have created this bundle: in the layout of an older version, or before it was moved from there. May block."""
         if self.folder.is_relative_to(self.partition.folder):
             return descent.is_file(self.folder / SUSPECT)
         return is_replaceable_by_others(self.partition, self.folder)
@@ -81,10 +81,10 @@ class BundleLocation:
         """Refuse another user's run.
 
         Args:
-            action: What is about to be done, as a verb.
+            action: The intended action, as a verb.
 
         Raises:
-            DeniedError: It is another user's.
+            DeniedError: It is another user's run.
         """
         if not self.is_own:
             name = user_name(self.owner)
@@ -97,19 +97,19 @@ class BundleLocation:
     def _find(self) -> tuple[Path, int]:
         if self._location is None:
             location = self.partition.find(self.run_id)
-            if location is None:  # it may come to be there
+            if location is None:  # it may appear later
                 return self.partition.bundle(self.run_id), own_uid()
             self._location = location
         return self._location
 
     def check_writable(self, path: Path) -> None:
-        """Refuse to write into another user's run, whatever the modes of its folders. May block.
+        """Refuse to write into another user's run, regardless of its folders' modes. May block.
 
         Args:
-            path: What is about to be written.
+            path: The path to write.
 
         Raises:
-            StorageDeniedError: It is another user's.
+            StorageDeniedError: It is another user's run.
         """
         if not self.is_own:
             raise StorageDeniedError(
@@ -120,7 +120,7 @@ class BundleLocation:
 
     @property
     def folder_mode(self) -> int:
-        """Mode of a folder in the bundle. Where a job's user is let in by ACL the group bits are its mask. Blocking."""
+        """Mode of a folder in the bundle. With an ACL for a job's user, the group bits are its mask. Blocking."""
         return self.partition.folder_mode | (0o070 if has_acl(self.folder) else 0)
 
     @property

@@ -1,7 +1,8 @@
-"""Moving this user's runs from the layout that the partition had before to the one it has now.
+"""Move this user's runs from the partition's old layout to the current one.
 
-Before, all users of a shared partition had ``.hyperpod/runs`` in common, and so the owner of a folder there could exchange what others laid in it. Run ids stay, and a bundle
-moves whole, with one rename; one that another user could have laid there from other files of this user's is marked, and is not run again without a word. Code moves once it was read again and has the digest that its name says.
+In the old layout all users of a shared partition shared ``.hyperpod/runs``, so the owner of a folder there could replace others' files in it. Run ids stay,
+and a bundle moves whole, with one rename; a bundle that another user could have created from this user's other files is marked, and needs a confirmation to
+run again. Code is moved after its bytes were read again and match the digest in its name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hyperpod_jlab.storage.partition import Partition, RunFolder
 
 @dataclass(frozen=True)
 class MigrationResult:
-    """What a migration did: runs that were moved, those that could not be, with the reason, and files of code that were moved."""
+    """The result of a migration: runs that were moved, those that could not be, with the reason, and the number of code files moved."""
 
     runs: tuple[str, ...]
     problems: tuple[tuple[str, str], ...]
@@ -33,21 +34,21 @@ class MigrationResult:
 
 
 def runs_in_old_layout(partition: Partition) -> Iterator[str]:
-    """The ids of this user's runs that lie in the old layout. May block."""
+    """The ids of this user's runs in the old layout. May block."""
     old_folder = partition.own_folders[1]
     for shard in shards_of(old_folder, is_shared=True):
         yield from runs_in(shard)
 
 
 def migrate(partition: Partition, run_ids: Iterable[str]) -> MigrationResult:
-    """Move runs of this user's, and the code that is stored beside them, to their new place. May block.
+    """Move this user's runs, and the code stored beside them, to their new folder. May block.
 
     Args:
         partition: The storage partition.
-        run_ids: The runs; they must have ended, since jobs know their bundle by its path.
+        run_ids: The runs; they must have ended, since jobs use their bundle's path.
 
     Raises:
-        StorageError: The new place cannot be made, or is not to be trusted.
+        StorageError: The new folder cannot be created, or is not trustworthy.
     """
     partition.prepare()
     new_folder, old_folder = partition.own_folders
@@ -74,7 +75,7 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
             raise FileExistsError("a run with the same id exists in the new layout")
         descent.rename(bundle, target)
         if descent.state(target).st_uid != os.getuid():
-            # The owner of the old folder laid another one there just now: it goes back.
+            # The owner of the old folder has just replaced it: move it back.
             descent.rename(target, bundle)
             raise PermissionError("another user replaced it")
         if partition.shared:
@@ -86,7 +87,7 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
 
 
 def _move_code(partition: Partition, new_folder: RunFolder, old_folder: RunFolder) -> int:
-    """Move the files of the content store that are this user's and have the bytes that their names say; returns how many."""
+    """Move this user's content store files whose bytes match their names; returns their number."""
     count = 0
     for path in _own_files(old_folder.folder / "code"):
         digest = path.name.removesuffix("x")
@@ -100,7 +101,7 @@ def _move_code(partition: Partition, new_folder: RunFolder, old_folder: RunFolde
 
 
 def _link_file(path: Path, target: Path, digest: str) -> bool:
-    """Link a file into this user's own folder; False when it is another one than its name says. It is read where nobody else can exchange it any more."""
+    """Link a file into this user's own folder; False if its digest does not match. Checks the new link, which nobody else can replace."""
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     descent.link(path, temporary)
     try:
@@ -131,7 +132,7 @@ def _is_own_file(path: Path) -> bool:
 
 
 def _remove_empty(old_folder: RunFolder) -> None:
-    """Remove what is left of this user's folders in the old layout, as far as they are empty."""
+    """Remove this user's empty folders of the old layout."""
     for top in (old_folder.folder / "runs", old_folder.folder / "code"):
         with contextlib.suppress(OSError):
             for name in descent.list_names(top):

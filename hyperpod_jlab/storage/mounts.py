@@ -1,4 +1,4 @@
-"""Which file systems are mounted, which one a path lies on, and how much room it has."""
+"""Mounted file systems: which one a path is on, and its disk usage."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hyperpod_jlab.core.errors import StorageError
 _TABLE = Path("/proc/self/mountinfo")
 
 _NETWORK = ("lustre", "nfs", "efs", "fuse.sshfs", "fuse.s3", "ceph", "beegfs", "gpfs", "cifs", "9p")
-"""Beginnings of the kinds of file systems that are somewhere else."""
+"""Type prefixes of network file systems."""
 
 VARIABLE = "HYPERPOD_MOUNT_TABLE"
-"""Environment variable that names another table, for demos and tests: nobody has Lustre at hand."""
+"""Environment variable with another mount table, for demos and tests without Lustre."""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: where, its kind, what was mounted, whether it can only be read, the file system's own options, and its folder (of a bind mount).
+    """A mounted file system: mount point, type, source, whether it is read-only, its own options, and its folder (for a bind mount).
 
-    Kind and source are None where the system does not tell.
+    Type and source are None if the system does not report them.
     """
 
     point: str
@@ -37,13 +37,13 @@ class Mount:
 
     @property
     def network(self) -> bool:
-        """Whether other machines can mount the same file system, going by its kind."""
+        """Whether other machines can mount the same file system, by its type."""
         return (self.kind or "").startswith(_NETWORK)
 
 
 @dataclass(frozen=True)
 class DiskSpace:
-    """Bytes of a file system, and the files that may still be made (None: it does not count them)."""
+    """Disk usage in bytes, and the number of files that can still be created (None: not counted)."""
 
     total: int
     free: int
@@ -51,18 +51,18 @@ class DiskSpace:
 
 
 def nearest_existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """The path, or its nearest existing parent."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def all_mounts(table: Path | None = None) -> list[Mount]:
-    """All mounted file systems, in the order in which they were mounted.
+    """All mounted file systems, in mount order.
 
     Args:
-        table: The table, in the form of ``/proc/self/mountinfo``; default: what ``$HYPERPOD_MOUNT_TABLE`` names, else that.
+        table: The table, in the format of ``/proc/self/mountinfo``; default: ``$HYPERPOD_MOUNT_TABLE``, else that file.
 
     Raises:
-        OSError: There is no table: this is no Linux.
+        OSError: There is no table: this is not Linux.
     """
     lines = (
         (table or Path(os.environ.get(VARIABLE) or _TABLE))
@@ -73,24 +73,24 @@ def all_mounts(table: Path | None = None) -> list[Mount]:
 
 
 def mount_of(path: Path) -> Mount:
-    """The file system that a path lies on, or would lie on."""
+    """The file system that a path is on, or would be on."""
     resolved = nearest_existing(path.absolute()).resolve()
     try:
         mounts = all_mounts()
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return Mount(
             str(next(folder for folder in (resolved, *resolved.parents) if folder.is_mount()))
         )
     best_mount = Mount("/")
     for mount in mounts:
-        # A later line covers an earlier one at the same point.
+        # A later line covers an earlier one with the same mount point.
         if resolved.is_relative_to(mount.point) and len(mount.point) >= len(best_mount.point):
             best_mount = mount
     return best_mount
 
 
 def disk_space(path: Path) -> DiskSpace:
-    """How much room a path's file system has."""
+    """The disk usage of a path's file system."""
     status = os.statvfs(nearest_existing(path.absolute()))
     return DiskSpace(
         total=status.f_blocks * status.f_frsize,
@@ -100,11 +100,11 @@ def disk_space(path: Path) -> DiskSpace:
 
 
 def _parse(line: str) -> Mount:
-    """One line of mountinfo: proc(5), fields 4 to 6, and behind the hyphen kind, source and the file system's options."""
+    """Parse a line of mountinfo: proc(5), fields 4 to 6, and after the hyphen type, source and the file system's options."""
     left_part, _, right_part = line.partition(" - ")
     fields, (kind, source, *rest) = left_part.split(" "), right_part.split(" ")
     options = tuple(rest[0].split(",")) if rest else ()
-    # A bind mount can be read-only on a file system that is not, and the other way round.
+    # A bind mount can be read-only on a writable file system, and vice versa.
     read_only = "ro" in fields[5].split(",") or "ro" in options
     return Mount(
         _unescape(fields[4]), kind, _unescape(source), read_only, options, _unescape(fields[3])
@@ -119,21 +119,22 @@ def _unescape(text: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether the partition's file system is mounted, where it was before.
+# Whether the partition's file system is still mounted.
 #
-# Without it there is an empty folder at its path: runs would seem to be gone, and new ones would be written onto this machine's disk, to be hidden when it
-# is mounted again. So where a partition was mounted is noted in the user's cache directory.
+# Without the mount its path is an empty folder: runs would seem to be gone, and new ones would be
+# written to the local disk, hidden by the next mount.
+# So the mount point of a partition is recorded in the user's cache directory.
 
 GONE_CODE = "storage_gone"
-"""Code of the error that the file system is not mounted now."""
+"""Error code: the file system is not mounted."""
 
 
 class PresenceGuard:
-    """Sees for one process that a partition is there.
+    """Checks, for one process, that a partition is mounted.
 
     Args:
         root: The partition's root.
-        own_folder: A folder of ours on it, which is there once it was used.
+        own_folder: Our folder on it, which exists once it was used.
     """
 
     def __init__(self, root: Path, own_folder: Path) -> None:
@@ -141,20 +142,20 @@ class PresenceGuard:
         self._is_remembered = False
 
     def check(self) -> None:
-        """Note where it is mounted, the first time that it is there, and refuse it when it has gone since. May block.
+        """Record the mount point on first use, and raise if it is no longer mounted. May block.
 
         Raises:
             StorageError: With code ``storage_gone``.
         """
         check_present(self._root)
-        with contextlib.suppress(OSError):  # a folder that is closed is told where it is needed
+        with contextlib.suppress(OSError):  # an inaccessible folder is reported where it is needed
             if not self._is_remembered and self._own_folder.is_dir():
                 self._is_remembered = True
                 note_present(self._root)
 
 
 def own_cache_folder() -> Path | None:
-    """Our folder in the user's cache directory, else a temporary one of the user's own; None when neither will do."""
+    """Our folder in the user's cache directory, else a temporary one of the user; None if neither is usable."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
     for folder in (Path(base) / "hyperpod-jlab", fallback):
@@ -167,18 +168,18 @@ def own_cache_folder() -> Path | None:
 
 
 def note_present(root: Path) -> None:
-    """Note where the file system of a partition is mounted, which is there now."""
+    """Record the mount point of a partition's file system."""
     note, points = _remember(root), _mount_points()
     point = max((point for point in points if root.is_relative_to(point)), key=len, default="/")
     if note is None or point == "/":
         return
-    with contextlib.suppress(OSError):  # it is only missed when the mount is
+    with contextlib.suppress(OSError):  # it only matters once the mount is gone
         if not note.is_file() or note.read_text() != point:
             note.write_text(point)
 
 
 def check_present(root: Path) -> None:
-    """Refuse a partition whose file system is not mounted, and was before.
+    """Raise if a partition's file system was mounted before, but is not now.
 
     Raises:
         StorageError: With code ``storage_gone``.
@@ -208,5 +209,5 @@ def _remember(root: Path) -> Path | None:
 def _mount_points() -> set[str]:
     try:
         return {mount.point for mount in all_mounts()}
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return set()

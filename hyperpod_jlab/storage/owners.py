@@ -1,4 +1,4 @@
-"""Who users are: by the number that the kernel knows, with a name for people."""
+"""Users: by the kernel's uid, with a display name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hyperpod_jlab.storage.files import storage_errors
 
 
 def current_user() -> str:
-    """The user's name on this machine; in a shared space all people act as the space."""
+    """The user's name on this machine; in a shared space all people are one user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's uid without an entry
@@ -28,7 +28,7 @@ def current_user() -> str:
 
 
 def user_name(number: int) -> str:
-    """The name of a user by number; this process's own user is called as everywhere."""
+    """The name of a user by uid; this process's own user has the name from `current_user`."""
     if number == own_uid():
         return current_user()
     try:
@@ -38,7 +38,7 @@ def user_name(number: int) -> str:
 
 
 def find_uid(name: str) -> int | None:
-    """The number of a user of this machine; None where there is no such user."""
+    """The uid of a user of this machine; None if there is no such user."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
@@ -46,12 +46,13 @@ def find_uid(name: str) -> int | None:
 
 
 def is_own(run: Run) -> bool:
-    """Whether a run is this user's, by the owner of its folder."""
+    """Whether a run is this user's, by its folder's owner."""
     return run.uid == own_uid()
 
 
 # --------------------------------------------------------------------------------------------------
-# Who beside its owner may read a file or folder, by modes and access lists from the file system's root down to it.
+# Who besides its owner may read a file or folder, by modes and access lists from the file system's
+# root down.
 
 _READ, _WRITE, _EXECUTE = 4, 2, 1
 _EVERYBODY: Principal = ("everybody", None)
@@ -59,14 +60,14 @@ _EVERYBODY: Principal = ("everybody", None)
 
 @dataclass(frozen=True)
 class PathRights:
-    """The rights on a path.
+    """The permissions on a path.
 
     Attributes:
-        owner: Its owner's name, or number where it has none here.
-        uid: Its owner's number.
-        mode: Its mode's lower twelve bits.
-        grants: What others may do, as far as the folders above let them through.
-        evidence: That in words.
+        owner: Its owner's name, or uid if it has no name here.
+        uid: Its owner's uid.
+        mode: The lower twelve bits of its mode.
+        grants: Permissions of others, as far as the folders above admit them.
+        evidence: The same as text.
     """
 
     owner: str
@@ -77,14 +78,14 @@ class PathRights:
 
 
 def rights_on(path: Path, top: Path) -> PathRights:
-    """The rights on a path.
+    """The permissions on a path.
 
     Args:
-        path: A file or folder that exists.
-        top: The folder above it from which others come: the mount point of what other machines mount too, else ``/``.
+        path: An existing file or folder.
+        top: The folder from which others enter: the mount point of a network file system, else ``/``.
 
     Raises:
-        StorageError: It cannot be looked at.
+        StorageError: It cannot be read.
     """
     with storage_errors(path):
         resolved = path.resolve(strict=True)
@@ -124,7 +125,7 @@ def rights_on(path: Path, top: Path) -> PathRights:
 
 
 def _parent_folders(path: Path, top: Path) -> Iterator[Path]:
-    """The folders above a path, from the top down, the top included."""
+    """The folders above a path, from the top (included) down."""
     return (folder for folder in reversed(path.parents) if folder.is_relative_to(top))
 
 
@@ -133,7 +134,7 @@ def _may_enter(principal: Principal, granted: dict[Principal, int]) -> bool:
 
 
 def _allowed_principals(barriers: list[dict[Principal, int]]) -> set[Principal]:
-    """Users and groups that every one of these folders lets through by name."""
+    """Users and groups that every one of these folders admits by name."""
     allowed = (
         {principal for principal, bits in barrier.items() if bits & _EXECUTE}
         for barrier in barriers
@@ -165,14 +166,15 @@ def _group(gid: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Who can exchange the folders in which runs lie: the owners and modes of a folder's parents. A job's guard (launcher/guard.py) asks the same on its node.
+# Who can replace the folders that contain runs, by owners and modes of the parents. A job's guard
+# (launcher/guard.py) checks the same on its node.
 
 Problem = Literal["foreign", "open", "group"]
-"""Its owner is another user; all users may rename what lies in it; a group may."""
+"""Its owner is another user; all users may rename its entries; a group may."""
 
 
 Octal = Annotated[int, As(str, "{:04o}".format)]
-"""Permission bits; on the wire four octal digits."""
+"""Permission bits; serialized as four octal digits."""
 
 
 @dataclass(frozen=True)
@@ -180,10 +182,10 @@ class Parent:
     """A folder above our own.
 
     Attributes:
-        path: Its path, with no link in it.
+        path: Its path, with links resolved.
         uid: Its owner.
         mode: Its permission bits.
-        problem: Why what lies in it can be exchanged by another user than root and this one; None when it cannot.
+        problem: Why a user other than root and this one can replace its entries; None if none can.
     """
 
     path: Path
@@ -193,7 +195,7 @@ class Parent:
 
     @property
     def reason(self) -> str:
-        """The problem in words, for a sentence that begins with the path."""
+        """The problem as text, for a sentence that begins with the path."""
         if self.problem == "foreign":
             return f"belongs to another user (uid {self.uid})"
         subject = "all users" if self.problem == "open" else "its group"
@@ -201,7 +203,7 @@ class Parent:
 
     @property
     def fix(self) -> str:
-        """What its owner or an administrator can do about it."""
+        """How its owner or an administrator can fix it."""
         if self.problem == "foreign":
             return f"ask an administrator for chown root {self.path}, or set path under [storage] to your own folder"
         return f"ask its owner or an administrator for chmod +t {self.path}"
@@ -211,11 +213,11 @@ def parents(root: Path, uid: int | None = None) -> list[Parent]:
     """The partition's root and the folders above it, from ``/`` on.
 
     Args:
-        root: The partition's root; links to it are followed.
-        uid: The user to judge for; this process's.
+        root: The partition's root; links are followed.
+        uid: The user to check for; default: this process's.
 
     Raises:
-        OSError: One of them cannot be looked at.
+        OSError: A folder cannot be read.
     """
     own_id = os.getuid() if uid is None else uid
     resolved = Path(os.path.realpath(root))
@@ -227,14 +229,14 @@ def parents(root: Path, uid: int | None = None) -> list[Parent]:
 
 
 def unsafe_parent(root: Path, *, group: bool) -> Parent | None:
-    """The first parent in which another user can exchange what is this user's.
+    """The first parent in which another user can replace this user's files.
 
     Args:
         root: The partition's root.
-        group: Whether a group that may write counts as other users. On a private partition the group is trusted.
+        group: Whether a group with write permission counts as other users. On a private partition the group is trusted.
 
     Raises:
-        OSError: One of them cannot be looked at.
+        OSError: A folder cannot be read.
     """
     bad = (parent for parent in parents(root) if parent.problem is not None)
     return next((parent for parent in bad if group or parent.problem != "group"), None)
@@ -249,7 +251,7 @@ def _parent(path: Path, own_id: int) -> Parent:
 def _problem(uid: int, mode: int, own_id: int) -> Problem | None:
     if uid not in {0, own_id} and not is_unmapped(
         uid
-    ):  # which is root's, or the nodes' guard refuses it
+    ):  # owned by root, or the nodes' guard refuses it
         return "foreign"
     if mode & stat.S_ISVTX:  # only the owner of an entry, and of the folder, may rename it
         return None

@@ -1,7 +1,7 @@
-"""The storage partition as this machine sees it, and where everything of ours lies on it.
+"""The storage partition as this machine sees it, and the paths of our files on it.
 
-Whose a run is, says the kernel: on a shared partition each user has a folder of his own, ``.hyperpod-<uid>``, that nobody else can write to. There is no folder of ours that
-users have in common: the owner of a folder may rename everything in it, sticky bit or not.
+The kernel determines a run's owner: on a shared partition each user has a folder ``.hyperpod-<uid>`` that nobody else can write to. Users share no
+folder of ours: the owner of a folder may rename everything in it, sticky bit or not.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ FOLDER = ".hyperpod"
 """Our folder on a private partition."""
 
 _MAX_RUNS = 300
-"""Runs that are taken from one shard of another user."""
+"""Maximum runs read from one shard of another user."""
 
 _MAX_USERS = 4096
-"""Users whose folders are looked at."""
+"""Maximum number of users whose folders are read."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder in which runs may lie.
+    """A folder that may contain runs.
 
     Attributes:
         folder: The folder, ``.hyperpod`` or ``.hyperpod-<uid>``.
-        uid: The user whose runs are taken from it; what belongs to somebody else there is not used.
+        uid: The user whose runs are read from it; entries of other users are ignored.
     """
 
     folder: Path
@@ -50,12 +50,12 @@ class RunFolder:
         return self.folder / "runs"
 
     def bundle(self, run_id: str) -> Path:
-        """Where a run's bundle lies here, or would."""
+        """The path of a run's bundle here; it need not exist."""
         parent, _ = split_run_id(run_id)
         return self.runs / shard_of(parent) / parent
 
     def run_ids(self) -> Iterator[str]:
-        """The ids of the runs that lie here, of whomever; of another user's not more than are looked at. May block."""
+        """The ids of the runs here, of any owner; of another user's folder at most the limit. May block."""
         limit = None if self.uid == own_uid() else _MAX_RUNS
         for number in range(SHARDS):
             with contextlib.suppress(OSError):
@@ -102,14 +102,14 @@ class Partition:
 
     @property
     def own_folders(self) -> tuple[RunFolder, RunFolder]:
-        """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
+        """The folders that may contain this user's runs: the current one, and the one from before ``shared`` was set or changed."""
         own_id = own_uid()
         own_name, other_name = f"{FOLDER}-{own_id}", FOLDER
         first, second = (own_name, other_name) if self.shared else (other_name, own_name)
         return RunFolder(self.root / first, own_id), RunFolder(self.root / second, own_id)
 
     def other_folders(self) -> Iterator[RunFolder]:
-        """The folders of the other users of a shared partition, by user number. May block.
+        """The folders of the other users of a shared partition, by uid. May block.
 
         Raises:
             StorageError: The partition's root cannot be listed.
@@ -128,19 +128,19 @@ class Partition:
                 yield RunFolder(self.root / f"{FOLDER}-{uid}", uid)
 
     def bundle(self, run_id: str) -> Path:
-        """Where a new run's bundle goes, or that of the array that a child belongs to.
+        """The path of a new run's bundle, or of the array that a child belongs to.
 
         Raises:
-            InvalidInputError: It is no run id.
+            InvalidInputError: It is not a run id.
         """
         return self.own_folders[0].bundle(run_id)
 
     def find(self, run_id: str) -> tuple[Path, int] | None:
-        """The bundle of a run (of a child: its array's) and the user whose it has to be; this user's own before others'. May block.
+        """The bundle of a run (for a child: its array's) and its required owner; this user's own before others'. May block.
 
         Raises:
-            InvalidInputError: It is no run id.
-            StorageError: The partition does not let this user look, or fails.
+            InvalidInputError: It is not a run id.
+            StorageError: Permission denied, or the partition fails.
         """
         first, second = self.own_folders
         bundle = first.bundle(run_id)
@@ -149,47 +149,47 @@ class Partition:
         with contextlib.suppress(StorageDeniedError):
             bundle = second.bundle(run_id)
             status = _state(bundle)
-            # In the folder of the layout before, other users' runs lie beside one's own.
+            # In the old layout's folder, other users' runs are beside one's own.
             if status is not None and is_uid(status.st_uid, second.uid):
                 return bundle, second.uid
         foreign = self.find_foreign(run_id)
         return None if foreign is None else (foreign.bundle(run_id), foreign.uid)
 
     def run_ids(self) -> set[str]:
-        """The ids of all runs on the partition, of all users: cheaper than to look for each of many. May block."""
+        """The ids of all runs on the partition, of all users: cheaper than looking up many ids. May block."""
         folders = (*self.own_folders, *self.other_folders())
         return {run_id for folder in folders for run_id in folder.run_ids()}
 
     def find_foreign(self, run_id: str) -> RunFolder | None:
-        """Where another user of a shared partition has a run of this id. May block.
+        """The folder in which another user of a shared partition has a run of this id. May block.
 
         Raises:
-            InvalidInputError: It is no run id.
+            InvalidInputError: It is not a run id.
             StorageError: The partition fails.
         """
         for folder in self.other_folders():
             try:
                 if _state(folder.bundle(run_id)) is not None:
                     return folder
-            except StorageDeniedError:  # its owner closed it, or it is not its owner's
+            except StorageDeniedError:  # its owner has closed it, or the owner is wrong
                 continue
         return None
 
     def has_run(self, run_id: str) -> bool:
-        """Whether there is a bundle of the run, or of the array that a child belongs to. May block.
+        """Whether the bundle of the run, or of a child's array, exists. May block.
 
         Raises:
-            InvalidInputError: It is no run id.
-            StorageError: The partition does not let this user look, or fails.
+            InvalidInputError: It is not a run id.
+            StorageError: Permission denied, or the partition fails.
         """
         return self.find(run_id) is not None
 
     def prepare(self) -> None:
-        """Make our folders, and refuse a place where another user could exchange them.
+        """Create our folders, and refuse a partition on which another user could replace them.
 
         Raises:
-            StorageError: The partition is missing, not mounted or not writable; another user can exchange folders on it; or our folder is a symlink or
-                somebody else's.
+            StorageError: The partition is missing, not mounted or not writable; another user can replace folders on it; or our folder is a symlink or
+                another user's.
         """
         check_present(self.root)
         with storage_errors(self.root):
@@ -201,7 +201,8 @@ class Partition:
                 and unsafe is not None
                 and unsafe.path == Path(os.path.realpath(self.root))
             ):
-                # The root is this user's own, as Studio's is for everybody: then it is closed here.
+                # The root is this user's own, but open to everybody, as Studio creates it: close
+                # it.
                 with contextlib.suppress(PermissionError):
                     self.root.chmod(unsafe.mode | stat.S_ISVTX)
                     unsafe = unsafe_parent(self.root, group=self.shared)
@@ -225,7 +226,7 @@ class Partition:
             for folder in reversed([self.root, *self.root.parents]):
                 if (
                     not folder.is_dir()
-                ):  # whatever the umask, nobody else may exchange what lies there
+                ):  # regardless of the umask, nobody else may replace its entries
                     folder.mkdir(exist_ok=True, mode=0o700 if folder == self.root else 0o755)
         except (
             PermissionError,
@@ -241,21 +242,21 @@ class Partition:
             ) from error
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder of ours if it is not there.
+        """Create a folder of ours if it does not exist.
 
         Raises:
-            StorageError: It cannot be made, is a link or a file, or belongs to another user.
+            StorageError: It cannot be created, is a link or a file, or belongs to another user.
         """
         with storage_errors(folder):
             try:
                 if descent.make_folder(folder, self.folder_mode):
                     return
             except NotADirectoryError:
-                pass  # told below
+                pass  # reported below
             self._check_own(folder)
 
     def _check_own(self, folder: Path) -> None:
-        """Refuse a folder that is a symlink, no folder, somebody else's, or one that others may write to."""
+        """Refuse a folder that is a symlink, not a folder, another user's, or writable by others."""
         status = descent.state(folder)
         mode = stat.S_IMODE(status.st_mode)
         if not stat.S_ISDIR(status.st_mode):
@@ -273,7 +274,8 @@ class Partition:
                 hint="set path under [storage] in the configuration to another folder, or ask an administrator",
                 detail={"path": str(folder), "owner": status.st_uid},
             )
-        # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.
+        # With an access list, which admits the jobs' user, the group bits are its mask; else they
+        # are the group's.
         strict_mode = mode & ~(0o002 if has_acl(folder) else 0o022)
         expected_mode = strict_mode | 0o055 if self.shared else strict_mode
         if expected_mode != mode:
@@ -281,7 +283,7 @@ class Partition:
 
 
 def _owner_of(entry: os.DirEntry[str]) -> int | None:
-    """The user whose folder of ours it is; None when it is something else, or another user made it under that number."""
+    """The user of one of our folders; None if it is something else, or its owner does not match its name."""
     match = entry.name.startswith(f"{FOLDER}-") and descent.OWN_FOLDER.fullmatch(entry.name)
     if not match:
         return None
@@ -294,7 +296,7 @@ def _owner_of(entry: os.DirEntry[str]) -> int | None:
 
 
 def _state(path: Path) -> os.stat_result | None:
-    """What lies at a path; None when nothing does."""
+    """The lstat of a path; None if it does not exist."""
     with storage_errors(path):
         try:
             return descent.state(path)
@@ -305,7 +307,8 @@ def _state(path: Path) -> os.stat_result | None:
 # --------------------------------------------------------------------------------------------------
 # Path translation: the same partition as this machine and as the nodes see it.
 #
-# Paths in a bundle are relative to the partition, so this is the only place where the two views meet.
+# Paths in a bundle are relative to the partition, so this is the only place that maps between the
+# two.
 
 
 @dataclass(frozen=True)
@@ -313,7 +316,7 @@ class PathMap:
     """The partition's root `local` (on this machine) and `remote` (on the nodes, or in the pods).
 
     Attributes:
-        shared: Whether it is the same partition there; else only the code of a run that our launcher starts is brought to `remote`.
+        shared: Whether both are the same partition; else only the code of a run with our launcher is copied to `remote`.
     """
 
     local: PurePosixPath
@@ -328,7 +331,7 @@ class PathMap:
         *,
         shared: bool = True,
     ) -> PathMap:
-        """A map; without `remote` the nodes see the partition at the same path."""
+        """Create a map; without `remote` the nodes see the partition at the same path."""
         return cls(
             PurePosixPath(local), PurePosixPath(remote if remote is not None else local), shared
         )
@@ -337,7 +340,7 @@ class PathMap:
         """A path of this machine as the nodes see it.
 
         Raises:
-            InvalidInputError: The path does not lie on the partition.
+            InvalidInputError: The path is not on the partition.
         """
         return self._move(PurePosixPath(path), self.local, self.remote)
 
@@ -345,12 +348,12 @@ class PathMap:
         """A path of the nodes as this machine sees it.
 
         Raises:
-            InvalidInputError: The path does not lie on the partition.
+            InvalidInputError: The path is not on the partition.
         """
         return self._move(PurePosixPath(path), self.remote, self.local)
 
     def cluster_python(self, python: str) -> str:
-        """A Python's path for the nodes: translated when it lies on the partition, else the node's own."""
+        """A Python's path on the nodes: translated if it is on the partition, else unchanged."""
         path = PurePosixPath(python)
         return str(self.to_cluster_path(path)) if path.is_relative_to(self.local) else python
 

@@ -13,16 +13,16 @@ from typing import Literal
 from hyperpod_jlab.core.records import ProcessRecord
 
 Liveness = Literal["alive", "dead", "elsewhere"]
-"""What this process can say of another: it lives, it is gone, or it is not for this machine to say."""
+"""Alive, dead, or unknown to this machine."""
 
 _PROC = Path("/proc")
 _HEARTBEAT_TIMEOUT_S = 30.0
-"""Seconds that a machine needs to come back after a restart; whoever was heard more lately lives on another one."""
+"""Minimum seconds of a reboot; a process with a more recent heartbeat is on another machine."""
 
 
 @functools.cache
 def machine_id() -> str:
-    """A short name of this machine, the same in all its processes: a digest of its id and host name."""
+    """A short name of this machine, the same for all its processes: a digest of its id and host name."""
     parts = [platform.node()]
     for path in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
         try:
@@ -41,12 +41,12 @@ def boot() -> str:
 
 @functools.cache
 def pid_namespace() -> str:
-    """The pid namespace that this process lives in."""
+    """The pid namespace of this process."""
     return str((_PROC / "self/ns/pid").readlink())
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it is gone or a zombie (proc(5), fields 3 and 22)."""
+    """When a process started, in clock ticks since boot; None if it is gone or a zombie (proc(5), fields 3 and 22)."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
@@ -71,11 +71,12 @@ def this_process(heartbeat: float | None = None) -> ProcessRecord:
 
 
 def liveness(record: ProcessRecord) -> Liveness:
-    """Whether the process of a record lives, as far as this machine can say."""
+    """Whether the process of a record is alive, as far as this machine can tell."""
     if record.machine != machine_id():
         return "elsewhere"
     if record.boot != boot():
-        # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").
+        # Before a reboot of this machine, or on another one with the same image and name (all
+        # Studio spaces are called "default").
         last_heard = record.heartbeat or record.time
         return "dead" if time.time() - last_heard > _HEARTBEAT_TIMEOUT_S else "elsewhere"
     if record.pid_namespace != pid_namespace():

@@ -1,4 +1,4 @@
-"""Reading a run's records, and adding the few that faces and engines write."""
+"""Read a run's records, and write those of the user interfaces and engines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _MAX_RECORD_BYTES = 4 << 20
 _MAX_FILE_BYTES = 16 << 20
 _MAX_FOREIGN_RECORDS = 10_000
-"""Names that are looked at in a folder of another user's bundle."""
+"""Maximum names read from a folder of another user's bundle."""
 
 
 class DamagedBundleError(HyperpodError):
@@ -72,7 +72,7 @@ class BundleReader(BundleLocation):
 
         Args:
             index: Its index.
-            array: The array's records, where they are known: a child shares some of them, which are then not read again for each.
+            array: The array's records, if known, so that records shared with the array are not read again for each child.
         """
         parent = split_run_id(self.run_id)[0]
         child = BundleReader(self.partition, f"{parent}.{index}", self._find())
@@ -81,11 +81,11 @@ class BundleReader(BundleLocation):
         return child
 
     def array(self) -> BundleReader:
-        """The array that this child belongs to."""
+        """The array of this child."""
         return BundleReader(self.partition, split_run_id(self.run_id)[0], self._find())
 
     def child_indices(self) -> list[int]:
-        """The children of this array that have records, in order. May block."""
+        """The indices of this array's children that have records, in order. May block."""
         names_found = self._listed(self.folder / "tasks")
         return sorted(int(name) for name in names_found if _INDEX.fullmatch(name))
 
@@ -93,8 +93,8 @@ class BundleReader(BundleLocation):
         """The bundle's head.
 
         Raises:
-            NotFoundError: There is no such run.
-            DamagedBundleError: The head cannot be read, is of a newer format, or the bundle is not its user's.
+            NotFoundError: The run does not exist.
+            DamagedBundleError: The head cannot be read, is of a newer format, or the bundle's owner is wrong.
         """
         self._check_owner()
         data = self._load(self.folder / "bundle.json")
@@ -112,7 +112,7 @@ class BundleReader(BundleLocation):
         return head
 
     def _check_owner(self) -> None:
-        with contextlib.suppress(OSError):  # what is not there is told by who reads it
+        with contextlib.suppress(OSError):  # readers report missing files
             owner = descent.state(self.folder).st_uid
             if not is_uid(owner, self.owner):
                 raise DamagedBundleError(
@@ -127,7 +127,7 @@ class BundleReader(BundleLocation):
         """The run's spec.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
             DamagedBundleError: The spec cannot be read, or is of a newer format.
         """
         path = self.folder / "spec.json"
@@ -147,10 +147,10 @@ class BundleReader(BundleLocation):
         return self._load(self.folder / "launch.json")
 
     def command(self) -> list[Any]:
-        """What a rank executes, by the launcher's plan: items as docs/bundle-format.md has them.
+        """A rank's command, by the launcher's plan: items as docs/bundle-format.md describes them.
 
         Raises:
-            DamagedBundleError: There is none.
+            DamagedBundleError: It is missing.
         """
         value = self.plan().get("command")
         if not isinstance(value, list) or not all(map(is_command_item, value)):
@@ -158,7 +158,7 @@ class BundleReader(BundleLocation):
         return value
 
     def files(self) -> list[dict[str, Any]]:
-        """The files of code and project as they were sent (``files.json``): path, digest, executable."""
+        """The files of code and project as submitted (``files.json``): path, digest, executable."""
         path = self.folder / "files.json"
         entries = self._load(path).get("files")
         if not isinstance(entries, list) or not all(map(is_file_entry, entries)):
@@ -166,11 +166,11 @@ class BundleReader(BundleLocation):
         return entries
 
     def read(self) -> RunRecords:
-        """All records; ones that cannot be read are named in ``damage`` and left out."""
+        """All records; unreadable ones are omitted and named in ``damage``."""
         array = self._array
         head = self.head() if array is None else array.head
         if not self.is_own and (self._budget is None or self.index is None):
-            self._budget = Budget()  # an array's children share that of their array
+            self._budget = Budget()  # an array's children share their array's
         damage: list[str] = []
         status = self.records / "status"
         records = RunRecords(
@@ -203,7 +203,7 @@ class BundleReader(BundleLocation):
         time_limit: int | None = None,
         queue: str | None = None,
     ) -> Action:
-        """Write down what a user asked for; with ``change`` the new time limit (in seconds) and queue."""
+        """Record a user's action; with ``change`` the new time limit (in seconds) and queue."""
         record = Action(
             time=time.time(), action=action, user=user, time_limit=time_limit, queue=queue
         )
@@ -213,7 +213,7 @@ class BundleReader(BundleLocation):
         return record
 
     def drop_action(self, record: Action) -> None:
-        """Take back what was asked for, since it was not done."""
+        """Remove a recorded action that was not done."""
         folder = self.records / "status" / "actions"
         for name in reversed(visible_names(folder)):
             if self._optional(Action, folder / name, []) == record:
@@ -222,7 +222,7 @@ class BundleReader(BundleLocation):
                 return
 
     def add_observation(self, observation: Observation) -> None:
-        """Write down what the scheduler said last, over this observer's earlier word; its first verdict on an attempt stays beside it."""
+        """Record the scheduler's observation, replacing this observer's earlier one; its first verdict on an attempt is kept too."""
         folder = self.records / "status" / "observations"
         if observation.attempt is not None and observation.verdict is not None:
             verdict_file = folder / f"{observation.observer}.attempt-{observation.attempt}.json"
@@ -231,23 +231,23 @@ class BundleReader(BundleLocation):
         self._put(folder / f"{observation.observer}.json", observation)
 
     def add_intent(self, process: ProcessRecord) -> None:
-        """Write down that this process is about to call the engine."""
+        """Record that this process is about to call the engine."""
         self._put(self.folder / "status" / f"intent-{secrets.token_hex(4)}.json", process)
 
     def write_owner(self, process: ProcessRecord) -> None:
-        """Write down which process looks after the run (local engine)."""
+        """Record which process manages the run (local engine)."""
         self._put(self.records / "status" / "owner.json", process)
 
     def write_submission(self, submission: Submission) -> None:
-        """Write down that the engine has taken the run."""
+        """Record that the engine has accepted the run."""
         self._put(self.folder / "submission.json", submission)
 
     def usage(self) -> Usage | None:
-        """What the run used, as was written down once it had ended."""
+        """The recorded usage of an ended run."""
         return self._optional(Usage, self._usage_file, [])
 
     def write_usage(self, usage: Usage) -> None:
-        """Write down what the run used."""
+        """Record the run's usage."""
         self._put(self._usage_file, usage)
 
     @property
@@ -294,7 +294,7 @@ class BundleReader(BundleLocation):
         yield from self._all(Action, status / "actions", damage)
         if self._array is not None:
             yield from self._array.actions
-        elif self.index is not None:  # what is asked of the array is asked of its children
+        elif self.index is not None:  # an action on the array applies to its children
             yield from self._all(Action, self.folder / "status" / "actions", damage)
 
     def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:

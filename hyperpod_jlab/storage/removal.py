@@ -1,4 +1,4 @@
-"""Removing whole folders by descriptor, never by a path that could lead elsewhere meanwhile; and how much that frees."""
+"""Remove folder trees by descriptor, never by a path that could change; and measure how much that frees."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pathlib import Path
 from hyperpod_jlab.storage import descent
 
 _MAX_DEPTH = 100
-"""Folders that are open at a time: what lies deeper is moved up before."""
+"""Maximum number of open folders: deeper ones are moved up first."""
 
 _MAX_PASSES = 3
-"""Times that a folder is emptied again into which something was put meanwhile."""
+"""Maximum number of times a folder is emptied again because of new entries."""
 
 
 @dataclass
 class Extent:
-    """What lies in some folders.
+    """The size of folders.
 
     Attributes:
         files: Number of files.
-        own: Bytes in files that have no other name: what their removal frees by itself.
-        shared: How often each further inode was seen: its bytes are freed with its last name.
+        own: Bytes in files without other links: freed by their removal.
+        shared: How often each other inode was seen: its bytes are freed with its last link.
     """
 
     files: int = 0
@@ -34,7 +34,7 @@ class Extent:
     shared: Counter[int] = field(default_factory=Counter)
 
     def add(self, folder: Path) -> None:
-        """Count a folder; what vanishes meanwhile or cannot be read counts nothing, and links are not followed."""
+        """Count a folder; vanished and unreadable entries count 0, links are not followed."""
         with contextlib.suppress(OSError), descent.opened_folder(folder) as descriptor:
             for _, _, names, parent in os.fwalk(".", dir_fd=descriptor):
                 for name in names:
@@ -50,10 +50,10 @@ class Extent:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder of this user's and all in it, folders included whose rights were taken away; links are removed, never followed. Nothing happens when it is not there.
+    """Remove this user's folder tree, including folders without permissions; links are removed, never followed. Does nothing if it does not exist.
 
     Raises:
-        PermissionError: It belongs to another user, or has something in it that the system does not let this user remove.
+        PermissionError: It belongs to another user, or contains something that this user has no permission to remove.
     """
     with descent.opened_folder(path.parent) as parent:
         for _ in range(_MAX_PASSES + 1):
@@ -62,7 +62,7 @@ def remove_tree(path: Path) -> None:
                 if status.st_uid != os.getuid():
                     raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
                 _empty(parent, path.name)
-            except NotADirectoryError:  # a file or a link took its place
+            except NotADirectoryError:  # a file or a link replaced it
                 descent.unlink_in(parent, path.name)
                 return
             except FileNotFoundError:
@@ -80,7 +80,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(parent: int, name: str) -> None:
-    """Empty a folder, level by level; what lies very deep is moved up first, so that descriptors suffice."""
+    """Empty a folder, level by level; moves very deep folders up first, to limit open descriptors."""
     levels = [_open_for_removal(parent, name)]
     stack: list[tuple[str, list[str]]] = [(name, [])]
     try:
@@ -98,7 +98,7 @@ def _empty(parent: int, name: str) -> None:
                     levels.append(_open_for_removal(levels[-1], child))
                 except FileNotFoundError:
                     continue
-                except NotADirectoryError:  # it was replaced just now
+                except NotADirectoryError:  # it was just replaced
                     descent.unlink_in(levels[-1], child)
                     continue
                 stack.append((child, _remove_files(levels[-1])))
@@ -115,7 +115,7 @@ def _empty(parent: int, name: str) -> None:
 
 
 def _rmdir_if_empty(parent: int, name: str) -> None:
-    """Remove a folder; one that something has come into stays, and is met again on the next round."""
+    """Remove a folder; one with new entries stays, and is handled in the next round."""
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError as error:
@@ -124,7 +124,7 @@ def _rmdir_if_empty(parent: int, name: str) -> None:
 
 
 def _open_for_removal(parent: int, name: str) -> int:
-    """A folder to be emptied, with the right that a job took from it given back: through its descriptor, so never to what a link leads to."""
+    """Open a folder to empty it, restoring permissions that a job removed: through its descriptor, so never of a link's target."""
     step_descriptor = os.open(name, descent.STEP_FLAGS, dir_fd=parent)
     try:
         status = os.fstat(step_descriptor)
@@ -136,7 +136,7 @@ def _open_for_removal(parent: int, name: str) -> int:
 
 
 def _remove_files(folder: int) -> list[str]:
-    """Remove what is no folder; returns the names of the folders."""
+    """Remove everything except folders; returns the folders' names."""
     children = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -145,6 +145,6 @@ def _remove_files(folder: int) -> list[str]:
                 continue
             try:
                 descent.unlink_in(folder, entry.name)
-            except IsADirectoryError:  # it was replaced just now
+            except IsADirectoryError:  # it was just replaced
                 children.append(entry.name)
     return children

@@ -1,4 +1,4 @@
-"""File system calls with a timeout: a dead NFS or Lustre mount blocks for ever."""
+"""File system calls with a timeout: a dead NFS or Lustre mount blocks forever."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hyperpod_jlab.core.errors import StorageError
 T = TypeVar("T")
 
 TIMEOUT_S = 5.0
-"""Seconds that a file system has to answer."""
+"""Timeout of a file system, in seconds."""
 
 
 async def run_with_timeout(path: Path, work: Callable[[], T], seconds: float = TIMEOUT_S) -> T:
-    """What `work` returns, done in a thread that is left alone when it takes too long.
+    """The result of `work`, run in a thread that is abandoned on timeout.
 
     Raises:
-        StorageError: With code ``storage_no_answer``: it took too long; besides what `work` raises.
+        StorageError: With code ``storage_no_answer``: the timeout; besides what `work` raises.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -42,10 +42,10 @@ async def run_with_timeout(path: Path, work: Callable[[], T], seconds: float = T
             problem = error
         try:
             loop.call_soon_threadsafe(finish, result, problem)
-        except RuntimeError:  # nobody waits any more: the loop is closed
+        except RuntimeError:  # the caller is gone: the loop is closed
             return
 
-    # No thread of the loop's own: one that hangs would keep the process from ending.
+    # Not a thread of the loop's executor: a hanging one would block the process's exit.
     threading.Thread(target=run, name=f"read {path}", daemon=True).start()
     try:
         async with asyncio.timeout(seconds):

@@ -19,7 +19,7 @@ Kind = Literal["new", "changed", "smaller", "gone"]
 _LISTS = ("InstanceGroups", "RestrictedInstanceGroups")
 _DELETE = "InstanceGroupsToDelete"
 _DESCRIBED_NAMES = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
-"""Members of a group that DescribeCluster calls otherwise."""
+"""Members of a group that have another name in DescribeCluster."""
 
 _Object = Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class ClusterChanges(Wire):
     @property
     @wire_property
     def cluster(self) -> str | None:
-        """The cluster's name."""
+        """The changes that remove instances."""
         name: str | None = self.request.get("ClusterName")
         return name
 
@@ -143,7 +143,7 @@ def _changed_groups(
 
 
 def _covers(current: Any, desired: Any) -> bool:
-    """Whether a cluster has all that is wanted; what AWS tells besides does not count."""
+    """Whether a cluster has everything desired; AWS' additional members are ignored."""
     if isinstance(desired, dict):
         return isinstance(current, dict) and all(
             _covers(current.get(name), value) for name, value in desired.items()

@@ -20,10 +20,10 @@ POLL_S = 10.0
 """Seconds between two polls: a cluster takes 10 to 30 minutes."""
 
 MAX_FAILURES = 20
-"""Polls in a row that AWS may leave unanswered."""
+"""Maximum consecutive polls without an answer."""
 
 MAX_CLOCK_SKEW_S = 300.0
-"""Seconds between this machine's clock and AWS': with more, AWS refuses all calls."""
+"""Maximum clock skew to AWS, in seconds: with more, AWS refuses all calls."""
 
 EVENTS_MARGIN_S = 5.0
 """Events from this many seconds before a change on are shown as its own."""
@@ -31,7 +31,7 @@ EVENTS_MARGIN_S = 5.0
 
 @dataclass(frozen=True)
 class GroupCount:
-    """How many instances a group has, and is to have."""
+    """The current and target number of instances of a group."""
 
     name: str
     status: str | None
@@ -46,13 +46,13 @@ class Progress(Wire):
     Attributes:
         name: Its name.
         arn: Its ARN.
-        status: AWS' word for its state; ``Deleted`` once it is gone.
+        status: Its state as AWS reports it; ``Deleted`` once it is gone.
         failure: Why it failed, or is rolled back.
         groups: Its instance groups.
         events: Events since the last poll, oldest first.
         notes: What could not be read.
         ended: Whether it is final.
-        ok: Whether it ended as wanted.
+        ok: Whether it ended as desired.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Progress(Wire):
     @property
     @wire_property
     def logs(self) -> str:
-        """The log group of its life cycle scripts."""
+        """The log group of its lifecycle scripts."""
         return log_group(self.arn, self.name)
 
 
@@ -76,7 +76,7 @@ async def describe(aws: Aws, name: str) -> dict[str, Any]:
     """DescribeCluster's answer.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     return await aws.call("sagemaker", "DescribeCluster", ClusterName=check_cluster_name(name))
@@ -86,8 +86,8 @@ async def create(aws: Aws, parameters: Mapping[str, Any]) -> str:
     """Create a cluster from an input of CreateCluster; returns its ARN.
 
     Raises:
-        ConflictError: There is a cluster of this name.
-        UnreachableError: Whether it is being made is not known.
+        ConflictError: A cluster of this name exists.
+        UnreachableError: The outcome is unknown.
         HyperpodError: See `aws.errors`.
     """
     begin = time.time()
@@ -96,7 +96,7 @@ async def create(aws: Aws, parameters: Mapping[str, Any]) -> str:
     except ConflictError as error:
         if not error.detail.get("retries"):
             raise
-        # boto3 sends a call again whose answer was lost; then the cluster that is there already is ours.
+        # boto3 retries a call whose response was lost; then the existing cluster is ours.
         response = await describe(aws, str(parameters["ClusterName"]))
         if response["CreationTime"].timestamp() < begin - MAX_CLOCK_SKEW_S:
             raise
@@ -107,8 +107,8 @@ async def update(aws: Aws, parameters: Mapping[str, Any]) -> None:
     """Change a cluster by an input of UpdateCluster.
 
     Raises:
-        ConflictError: Another change is under way.
-        UnreachableError: Whether it is being changed is not known.
+        ConflictError: Another change is in progress.
+        UnreachableError: The outcome is unknown.
         HyperpodError: See `aws.errors`.
     """
     await _change(aws, "UpdateCluster", "changed", **parameters)
@@ -118,9 +118,9 @@ async def delete(aws: Aws, name: str) -> None:
     """Delete a cluster.
 
     Raises:
-        NotFoundError: There is no such cluster.
-        ConflictError: Another change is under way.
-        UnreachableError: Whether it is being deleted is not known.
+        NotFoundError: The cluster does not exist.
+        ConflictError: Another change is in progress.
+        UnreachableError: The outcome is unknown.
         HyperpodError: See `aws.errors`.
     """
     await _change(aws, "DeleteCluster", "deleted", ClusterName=check_cluster_name(name))
@@ -141,7 +141,7 @@ async def _change(aws: Aws, operation: str, action: str, **parameters: Any) -> d
 
 
 class ClusterFollower:
-    """Follows a cluster until it is made, changed or deleted.
+    """Follows a cluster until it is created, changed or deleted.
 
     Args:
         aws: AWS in its region.
@@ -161,10 +161,10 @@ class ClusterFollower:
         self._events_denied = False
 
     async def follow(self) -> AsyncIterator[Progress]:
-        """Its state at each poll, until a final one. Whoever stops listening stops nothing at AWS.
+        """Its state at each poll, until a final one. Cancelling does not stop AWS.
 
         Raises:
-            HyperpodError: See `aws.errors`; some polls may stay unanswered.
+            HyperpodError: See `aws.errors`; some polls may fail.
         """
         failures_in_row = 0
         while True:
@@ -182,7 +182,7 @@ class ClusterFollower:
             await asyncio.sleep(POLL_S)
 
     async def _read_progress(self) -> Progress:
-        # By its ARN: another one of the same name is another cluster.
+        # By its ARN: a new cluster of the same name is another cluster.
         try:
             response = await self._aws.call("sagemaker", "DescribeCluster", ClusterName=self._arn)
         except NotFoundError:
@@ -197,13 +197,13 @@ class ClusterFollower:
         return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, is_ok)
 
     def _end(self, status: str, counts: tuple[GroupCount, ...]) -> tuple[bool, bool]:
-        """Whether it is final, and as wanted."""
+        """Whether the state is final, and as desired."""
         if self._deleted:
             return status in {"InService", "Failed"}, False
         if status == "Failed":
             return True, False
         settled = status == "InService" and all(
-            # With continuous provisioning a cluster is in service before its instances are there.
+            # With continuous provisioning a cluster is in service before its instances exist.
             group.current == group.target and group.status in {None, "InService", "Failed"}
             for group in counts
         )
@@ -259,7 +259,7 @@ def _count(description: Mapping[str, Any]) -> GroupCount:
 
 
 def list_remaining_resources(description: Mapping[str, Any]) -> list[str]:
-    """What outlives a cluster, from its description: a line each."""
+    """The resources that outlive a cluster, from its description: one line each."""
     file_systems, folders = set[str](), set[str]()
     for group in _groups(description):
         for storage in group.get("InstanceStorageConfigs") or ():

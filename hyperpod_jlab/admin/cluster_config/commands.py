@@ -371,7 +371,7 @@ def _show_deletion(description: dict[str, Any]) -> None:
 
 
 async def _jobs(services: Hyperpod, description: dict[str, Any]) -> list[str]:
-    """What runs and waits there, as far as this machine's configuration reaches it."""
+    """The running and waiting jobs, if the cluster is configured on this machine."""
     names = {description["ClusterName"], description["ClusterArn"]}
     cluster_names = [
         label
@@ -405,7 +405,7 @@ async def _jobs(services: Hyperpod, description: dict[str, Any]) -> list[str]:
 
 
 def _confirm_name(name: str) -> None:
-    """Raises `InvalidInputError` where the user cannot be asked, or types something else."""
+    """Raises `InvalidInputError` if there is no terminal, or the user types something else."""
     if not _can_ask():
         raise InvalidInputError(
             "deleting a cluster needs confirmation",
@@ -421,7 +421,7 @@ def _confirm_name(name: str) -> None:
 
 
 def _ask(question: str, yes: bool) -> None:
-    """Raises `InvalidInputError` where the user cannot be asked, or says no."""
+    """Raises `InvalidInputError` if there is no terminal, or the user declines."""
     if yes:
         return
     if not _can_ask():
@@ -442,7 +442,7 @@ def _can_ask() -> bool:
 
 
 class ClusterEndedError(RunEndedError):
-    """A cluster that was waited for did not become what was wanted."""
+    """The awaited cluster did not reach the desired state."""
 
     default_code = "cluster_failed"
 
@@ -452,7 +452,7 @@ def _show_command(name: str) -> str:
 
 
 def _print_started(name: str, arn: str, action: str, wait: bool) -> None:
-    """Say that AWS has begun; with JSON only without --wait, which prints the end."""
+    """Report that AWS has started; with JSON only without --wait, which prints the end."""
     if invocation().as_json:
         if not wait:
             print_json({"name": name, "arn": arn, "ok": True})
@@ -463,11 +463,11 @@ def _print_started(name: str, arn: str, action: str, wait: bool) -> None:
 
 
 def _follow(follower: ClusterFollower, name: str, desired: str) -> None:
-    """Show a cluster until it is made, changed or deleted, as `desired` says.
+    """Show a cluster's progress until it is created, changed or deleted, as `desired` says.
 
     Raises:
         ClusterEndedError: It ended otherwise.
-        InterruptionError: Ctrl-C was pressed; AWS goes on.
+        InterruptionError: Ctrl-C was pressed; AWS continues.
     """
     call = invocation()
     call.on_interrupt = lambda: InterruptionError(
@@ -493,7 +493,7 @@ def _follow(follower: ClusterFollower, name: str, desired: str) -> None:
 
 
 def _show_progress(now: Progress, last_line: str | None) -> str:
-    """Print what is new; returns the line that was printed last."""
+    """Print what is new; returns the last printed line."""
     groups = "  ".join(f"{group.name} {group.current}/{group.target}" for group in now.groups)
     line = f"{now.status:<12}  {groups}".rstrip()
     if line != last_line:

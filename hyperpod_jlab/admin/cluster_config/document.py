@@ -1,6 +1,6 @@
-"""A cluster's configuration: reading its two files, what they say, and the verdicts on them.
+"""A cluster's configuration: parses its two files, and defines check results.
 
-What has a wrong type counts as missing here; `schema` reports it.
+A value of the wrong type counts as missing here; `schema` reports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from hyperpod_jlab.core.errors import InvalidInputError
 
 PROVISIONING = "provisioning_parameters.json"
-"""The second file, from which AWS' base life cycle scripts learn what each group is to Slurm."""
+"""The second file, in which AWS' base lifecycle scripts find the Slurm role of each group."""
 
 MAX_BYTES = 4 * 1024 * 1024
 """100 instance groups with all members are far below it."""
@@ -34,7 +34,7 @@ class RuleResult:
         check: The check, one of `rules.CHECKS`.
         level: The result.
         message: What was found: a sentence.
-        hint: What to do about it.
+        hint: How to fix it.
         path: Where in the files, such as ``InstanceGroups[0].InstanceType``; places in the second file begin with its name.
     """
 
@@ -92,7 +92,7 @@ def _reject_constant(number: str) -> Any:
 
 
 def file_system_id(dns_name: str | None) -> str | None:
-    """The file system of a DNS name; None where it names a cache, or nothing of FSx."""
+    """The file system of a DNS name; None if it names a cache, or is not from FSx."""
     match = _FILE_SYSTEM.fullmatch(dns_name or "")
     return match[1] if match else None
 
@@ -131,7 +131,7 @@ class GroupConfig:
 
     @property
     def title(self) -> str:
-        """Its name in sentences."""
+        """Its display name."""
         return f"instance group {self.name}" if self.name else self.path
 
     @property
@@ -189,7 +189,7 @@ class Documents:
     ) -> None:
         self.cluster, self.provisioning, self.unread = cluster, provisioning, read_error
         self.name = _text(cluster, "ClusterName")
-        # AWS takes Slurm where nothing is said.
+        # AWS' default is Slurm.
         self.on_eks = "Eks" in _object(cluster, "Orchestrator")
         self.eks_arn = _text(_object(cluster, "Orchestrator", "Eks"), "ClusterArn")
         network = _object(cluster, "VpcConfig")

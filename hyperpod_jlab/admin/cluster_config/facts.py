@@ -1,4 +1,4 @@
-"""What AWS knows of all that a configuration names. Each fact is read when a rule first asks for it, once."""
+"""AWS' data on all resources that a configuration names. Each fact is read once, when a rule first needs it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_CALLS = 8
-"""Calls under way at a time."""
+"""Concurrent calls."""
 
 MAX_FILES = 1000
-"""Files of a folder of life cycle scripts: what S3 lists at once."""
+"""Files of a folder of lifecycle scripts: one page of S3's list."""
 
 
 def _once(
     read: Callable[Concatenate[Facts, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Facts, P], Awaitable[T]]:
-    """All who need a fact wait for the same answer, or get the same error."""
+    """All callers of a fact share one answer or error."""
 
     def cached_read(self: Facts, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
         key = (read.__name__, *args)
@@ -45,9 +45,9 @@ def _once(
 
 
 class Facts:
-    """Descriptions as AWS gives them, by id; what AWS does not know is not among them.
+    """Descriptions from AWS, by id; unknown ids are omitted.
 
-    Every method raises `HyperpodError` (see `aws.errors`) when AWS does not answer, or `NotFoundError`.
+    Every method raises `HyperpodError` (see `aws.errors`) if AWS does not answer, or `NotFoundError`.
 
     Args:
         aws: AWS in the region of the cluster.
@@ -69,7 +69,7 @@ class Facts:
     async def _by_filter(
         self, operation: str, name: str, values: Iterable[str]
     ) -> list[dict[str, Any]]:
-        """Descriptions by a filter: when asked by ids, EC2 answers nothing if one of them does not exist."""
+        """Descriptions by a filter: in a query by ids, one unknown id fails all."""
         filters = [{"Name": name, "Values": sorted(values)}]
         if not filters[0]["Values"]:
             return []
@@ -178,7 +178,7 @@ class Facts:
         return {f"ml.{name}": description for name, description in descriptions.items()}
 
     async def type_of(self, name: str) -> InstanceType | None:
-        """What is known of an instance type: by EC2, else by our table."""
+        """An instance type, from EC2, else from our table."""
         try:
             description = (await self.types()).get(name)
         except HyperpodError:
@@ -224,7 +224,7 @@ class Facts:
     async def trust_policy(self, arn: str) -> Mapping[str, Any]:
         """The trust policy of a role."""
         role = (await self._call("iam", "GetRole", RoleName=arn.rpartition("/")[2]))["Role"]
-        # IAM looks a bare name up in this account, whatever the ARN says.
+        # IAM looks up a bare name in this account, regardless of the ARN.
         if role["Arn"] != arn:
             raise NotFoundError(f"role {arn} not found", hint=f"did you mean {role['Arn']}?")
         document = role.get("AssumeRolePolicyDocument")
@@ -232,7 +232,7 @@ class Facts:
 
     @_once
     async def cluster_status(self, name: str) -> str | None:
-        """The status of the HyperPod cluster of a name; None: there is none."""
+        """The status of the HyperPod cluster of a name; None if it does not exist."""
         try:
             response = await self._call("sagemaker", "DescribeCluster", ClusterName=name)
         except NotFoundError:

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class CheckInfo(NamedTuple):
-    """A check: its title, and what it says when it found nothing."""
+    """A check: its title, and its message if it found nothing."""
 
     title: str
     ok_message: str
@@ -70,7 +70,7 @@ CHECKS = {
 """Checks in their order."""
 
 OFFLINE = frozenset({"files", "schema", "groups"})
-"""Checks that need no AWS; of the others only a part is done without it."""
+"""Checks that need no AWS; the others are only partly done without it."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +91,24 @@ class Report(Wire):
 
 
 def check(documents: Documents, region: str | None) -> Report:
-    """What the files alone tell.
+    """Check the files alone.
 
     Args:
         documents: The files.
-        region: The region of the cluster; None: not known.
+        region: The region of the cluster; None: unknown.
 
     Raises:
-        UnsupportedError: boto3 is not installed, whose model is needed.
+        UnsupportedError: boto3 is not installed; the check needs its model.
     """
     return _report(documents, _check_files(documents, region), with_aws=False)
 
 
 async def check_with_aws(aws: Aws, documents: Documents) -> Report:
-    """What the files and AWS tell.
+    """Check the files with AWS' data.
 
     Raises:
         UnsupportedError: boto3 is not installed.
-        InvalidInputError: The region is not known.
+        InvalidInputError: The region is unknown.
     """
     facts = Facts(aws, await aws.region(), documents)
     verdicts_found = _check_files(documents, facts.region)
@@ -125,7 +125,7 @@ def _check_files(documents: Documents, region: str | None) -> list[RuleResult]:
 
 
 def _report(documents: Documents, rule_results: Sequence[RuleResult], *, with_aws: bool) -> Report:
-    # One sentence is enough where many items of a check were not answered for one reason.
+    # One message is enough if several items of a check failed for the same reason.
     by_key: dict[object, RuleResult] = {}
     for rule_result in rule_results:
         by_key.setdefault(
@@ -159,7 +159,7 @@ def _report(documents: Documents, rule_results: Sequence[RuleResult], *, with_aw
 
 
 def _missing(name: str, documents: Documents) -> str | None:
-    """Why a check had nothing to look at that every cluster has."""
+    """Why a check found no item, although every cluster has one."""
     if name == "cluster" and not documents.name:
         return "could not be checked: ClusterName is missing"
     if name in {"groups", "capacity", "role"} and not documents.groups:
@@ -229,12 +229,12 @@ def aws_rule(
 
 
 def error(message: str, path: str | None = None, hint: str | None = None) -> RuleResult:
-    """Something that keeps the cluster from being made, or from working."""
+    """A problem that prevents creating the cluster, or breaks it."""
     return RuleResult("", "error", message, hint, path)
 
 
 def warning(message: str, path: str | None = None, hint: str | None = None) -> RuleResult:
-    """Something to know before going on."""
+    """A problem that does not prevent creating the cluster."""
     return RuleResult("", "warning", message, hint, path)
 
 
@@ -304,10 +304,10 @@ def _one_orchestrator(documents: Documents) -> RuleResults:
 # ---------------------------------------------------------------------------------- instance groups
 
 _PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-"""What Slurm takes for a partition's name without quotes."""
+"""Characters that Slurm accepts in a partition's name without quotes."""
 
 _RESERVED_PARTITIONS = frozenset({"all", "default"})
-"""Slurm reads these words otherwise where a partition's name stands (slurm.conf(5): PartitionName=DEFAULT)."""
+"""Words that Slurm interprets in place of a partition's name (slurm.conf(5): PartitionName=DEFAULT)."""
 
 
 @rule("groups")
@@ -343,7 +343,7 @@ def _slurm_on_eks(documents: Documents) -> RuleResults:
 
 @rule("groups")
 def _roles_are_set_once(documents: Documents) -> RuleResults:
-    """Each group says what it is to Slurm, or the second file says it of all."""
+    """Each group declares its Slurm role, or the second file does for all."""
     if documents.on_eks or documents.unread is not None:
         return
     has_slurm_config = any(group.slurm_role for group in documents.groups)
@@ -510,7 +510,7 @@ def _workers(second: Provisioning, groups_by_name: Mapping[str, GroupConfig]) ->
 # ---------------------------------------------------------------------------------- life cycle scripts
 
 SCRIPT_PREFIX = "s3://sagemaker-"
-"""Buckets that AmazonSageMakerClusterInstanceRolePolicy lets instances read; a role may allow others, too."""
+"""Buckets that AmazonSageMakerClusterInstanceRolePolicy lets instances read; a role may allow others."""
 
 
 @rule("scripts")
@@ -538,7 +538,7 @@ def _script_names(documents: Documents) -> RuleResults:
 
 
 def script_folders(documents: Documents) -> Iterable[GroupConfig]:
-    """A group of each folder and script in S3."""
+    """One group per folder and script in S3."""
     return _first_of_each(
         ((group.script_folder, group.script), group)
         for group in documents.groups
@@ -611,7 +611,7 @@ def _volumes(documents: Documents) -> RuleResults:
 
 @rule("storage")
 def _mount_paths(documents: Documents) -> RuleResults:
-    """A path is mounted once, and both files mean the same."""
+    """Each path is mounted once, and both files agree."""
     second = documents.second
     if second is not None and (second.dns_name is None) != (second.mount_name is None):
         missing = "fsx_mountname" if second.mount_name is None else "fsx_dns_name"
@@ -797,7 +797,8 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> AsyncRuleResu
     if least > free:
         yield error(message, path, hint)
     else:
-        # On EKS most of them are for pods: Amazon's VPC CNI takes them as pods come, or fewer, as it is set up.
+        # On EKS most addresses are for pods: Amazon's VPC CNI allocates them with the pods, or
+        # fewer, depending on its configuration.
         yield warning(f"{message}: pods may get no address", path, hint)
 
 
@@ -826,7 +827,7 @@ async def _security_groups(facts: Facts, network: Network) -> AsyncRuleResults:
 async def _members_reach_each_other(
     facts: Facts, network: Network, groups: Sequence[SecurityGroup], direction: str, path: str
 ) -> AsyncRuleResults:
-    """EFA passes only between members of one security group that lets all of itself in and out (EC2 user guide, "Get started with EFA")."""
+    """EFA only works between members of one security group that allows all its own traffic in and out (EC2 user guide, "Get started with EFA")."""
     rules = [(group, rule) for group in groups for rule in _rules(group, direction)]
     if any(rule.protocol == "-1" and group.name in rule.groups for group, rule in rules):
         return
@@ -883,7 +884,7 @@ def types_of_groups(documents: Documents) -> Iterable[tuple[GroupConfig, str]]:
 
 
 def no_path(_: object) -> None:
-    """No place: it is about several."""
+    """No path: it concerns several."""
 
 
 @aws_rule("capacity", types_of_groups, no_path)
@@ -945,11 +946,11 @@ async def _quotas(facts: Facts, documents: Documents) -> AsyncRuleResults:
 # ---------------------------------------------------------------------------------- role, name, EKS cluster
 
 SERVICE_PRINCIPAL = "sagemaker.amazonaws.com"
-"""The service that a role of instances has to trust (SageMaker's guide, "IAM role for SageMaker HyperPod")."""
+"""The service that a role of instances must trust (SageMaker's guide, "IAM role for SageMaker HyperPod")."""
 
 
 def groups_by_role(documents: Documents) -> Iterable[GroupConfig]:
-    """A group of each role."""
+    """One group per role."""
     groups = documents.groups
     return _first_of_each(
         (group.role, group) for group in groups if group.role and group.role.startswith("arn:")
@@ -971,7 +972,7 @@ async def _roles(facts: Facts, group: GroupConfig) -> AsyncRuleResults:
 
 
 def allows_service(policy: Mapping[str, Any], service: str = SERVICE_PRINCIPAL) -> bool:
-    """Whether a trust policy lets a service take the role; conditions are not looked at."""
+    """Whether a trust policy lets a service assume the role; ignores conditions."""
     effects = set[str]()
     for statement in _as_list(policy.get("Statement")):
         principal = statement.get("Principal") if isinstance(statement, dict) else None
@@ -997,7 +998,7 @@ async def _name_is_free(facts: Facts, name: str) -> AsyncRuleResults:
 
 
 def eks_clusters(documents: Documents) -> Iterable[str]:
-    """The EKS cluster, if there is one."""
+    """The EKS cluster, if any."""
     return [documents.eks_arn] if documents.on_eks and documents.eks_arn else []
 
 

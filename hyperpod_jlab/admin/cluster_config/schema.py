@@ -1,6 +1,6 @@
-"""Checks an input of SageMaker against botocore's model of it and reports all that is wrong, each with its place.
+"""Checks an input of SageMaker against botocore's model and reports all errors, each with its path.
 
-botocore's own `ParamValidator` checks types, missing members and minima only; words, patterns and maxima would need a second walk beside it.
+botocore's own `ParamValidator` only checks types, missing members and minima; enums, patterns and maxima would need a second pass.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CATEGORIES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s", r"\p{Alnum}": 
 """Java's character classes in Python's syntax; Python's are a little wider."""
 
 _MAX_CHOICES = 12
-"""Allowed words that are listed."""
+"""Maximum number of allowed values in a message."""
 
 
 @cache
@@ -70,12 +70,12 @@ def _error(message: str, path: str, hint: str | None = None) -> RuleResult:
 
 
 def problems(value: Any, shape: Any, path: str = "") -> Iterator[RuleResult]:
-    """All that is wrong with a value.
+    """All errors in a value.
 
     Args:
         value: The value, from JSON.
         shape: Its shape in the model.
-        path: Its place in the file.
+        path: Its path in the file.
     """
     kind = shape.type_name
     types, _ = _KINDS[kind]

@@ -8,7 +8,7 @@ ROUTES = (
     Route("get", "admin/mode", "read", "routes:show_admin_mode"),
     Route("get", "admin/work", "read", "routes:show_admin_work"),
     Route("get", "admin/steps", "read", "routes:list_admin_steps"),
-    # It changes nothing, but asks AWS for each profile and space of a domain.
+    # It changes nothing, but sends requests to AWS for each profile and space of a domain.
     Route("post", "admin/plan", "execute", "routes:begin_admin_plan"),
     Route("post", "admin/apply", "execute", "routes:apply_admin_plan"),
     Route("post", "admin/cancel", "execute", "routes:cancel_admin_work"),

@@ -1,8 +1,8 @@
-"""Doing the steps of a plan: each by itself with a result of its own, so that one that fails leaves the others.
+"""Apply a plan's steps: each with its own result, so that a failure does not affect the others.
 
-A step is done again without harm: lists are read anew before they are written, so what somebody else has changed since the plan was made is not
-lost, and what is there already is left alone. The tag that says what is ours is written first: an executor that is killed in between leaves a tag
-on nothing, which does no harm, and never something of ours that nobody knows for ours.
+Steps are idempotent: lists are read again before they are written, so concurrent changes are not lost, and existing entries stay.
+The tag that marks our entries is written first: an executor that is killed in between leaves a tag without an entry, which is harmless,
+and never an entry of ours without a tag.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.finding import raise_on_error
 
 _CONCURRENCY = 8
-"""Profiles and spaces that are under way at a time."""
+"""Profiles and spaces that are processed concurrently."""
 
 Guard = Callable[[], Awaitable[None]]
-"""Called before each change; it raises what is to stop the rest."""
+"""Called before each change; raises to stop the rest."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun for somebody has stopped it."""
+    """The result of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not started because the apply was stopped."""
 
     step: PlanStep
     done: bool
@@ -70,20 +70,20 @@ class StepResult:
 
     @property
     def ok(self) -> bool:
-        """Whether it is as wanted now."""
+        """Whether it is in the desired state."""
         return self.done or (self.step.state == "done" and self.error is None)
 
 
 class Executor:
-    """Does steps.
+    """Applies steps.
 
     Args:
         aws: AWS in the domain's region.
-        actual: What was there when the plan was made.
-        provisioner: Makes folders; None: nobody does.
-        interval_s: Most seconds between two looks whether SageMaker is done; default: `POLL_S`.
-        guard: Called before each change; what it raises is the step's error.
-        stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
+        actual: The actual state when the plan was made.
+        provisioner: Provisions folders; None: no folders are provisioned.
+        interval_s: Maximum poll interval for SageMaker; default: `POLL_S`.
+        guard: Called before each change; an exception becomes the step's error.
+        stopping: Whether to start no further step: steps in progress finish, the others are reported as not done, without an error.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Executor:
         self._stopping = stopping
 
     async def apply(self, plan: StoragePlan) -> AsyncIterator[StepResult]:
-        """Do what is to be done, and say of each step what became of it, as it becomes known.
+        """Apply the plan; yields the result of each step as it becomes known.
 
         Raises:
             RefusedError: The plan has a finding of level ``error``.
@@ -159,7 +159,7 @@ class Executor:
         return reason_to_wait(step, self._actual, self._desired, self._written_targets)
 
     async def _do(self, step: PlanStep) -> PlanStep | None:
-        """Do a step; what it is now where it has to wait after all."""
+        """Apply a step; returns the step as waiting if it must wait after all."""
         if isinstance(step, GroupStep):
             await self._groups(step)
         elif isinstance(step, EntryStep):
@@ -186,7 +186,7 @@ class Executor:
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
 
     async def _set_groups(self, step: GroupStep, *, adds: bool) -> None:
-        """Put the group into the interface's list as it is now: EC2 takes the whole list."""
+        """Add the group to the interface's current list: EC2 replaces the whole list."""
         names = [step.interface]
         response = await self._aws.call(
             "ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names
@@ -204,7 +204,7 @@ class Executor:
             )
 
     async def _folders(self, steps: Sequence[FolderStep]) -> list[StepResult]:
-        """All folders in one batch. What mounts one that was not made waits (see `_run_step`)."""
+        """Provision all folders in one batch. Steps that mount a failed folder wait (see `_run_step`)."""
         folders_to_make = {step.path: step.folder for step in steps if step.state == "to do"}
         errors: Mapping[str, HyperpodError | None] = {}
         if folders_to_make:
@@ -243,14 +243,14 @@ class Executor:
             {"Key": key, "Value": value} for key, value in tags_before.items() if value is not None
         ]
         if self._desired.mode is None:
-            tags = []  # a mark that stays until its folder is gone is there; another admin may have taken it away
+            tags = []  # the tag must stay until the folder is deleted; another admin may have removed it
         if tags:
             await self._tag(holder, tags)
         if await self._write(step) and self._guard is not None and tags:
             try:
                 await self._guard()
             except RefusedError:
-                # Who came between may have taken the mark away before our entry was there.
+                # A concurrent change may have removed the tag before our entry existed.
                 await self._tag(holder, tags)
                 raise
         tags_to_set = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
@@ -268,17 +268,19 @@ class Executor:
         try:
             await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
         except InvalidInputError:
-            await self._holders.describe(holder)  # so is it said of what is not there any more
+            await self._holders.describe(
+                holder
+            )  # the same holds for an entry that no longer exists
             raise
 
     async def _write(self, step: EntryStep) -> bool:
-        """Write the list until it is as the plan wants it: SageMaker has no update on a condition, so it is looked at before and after.
+        """Write the list until it matches the plan: SageMaker has no conditional update, so it is read before and after.
 
         Returns:
-            Whether it was written at all.
+            Whether it was written.
 
         Raises:
-            RefusedError: It has no room, or others write it again and again.
+            RefusedError: The list is full, or concurrent changes never stop.
         """
         last: HyperpodError | None = None
         for attempt in range(MAX_TRIES):
@@ -304,7 +306,7 @@ class Executor:
         )
 
     def _merged(self, step: EntryStep, entries: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
-        """The list as it is now, with our entry as the plan wants it."""
+        """The current list, with our entry as planned."""
         name = self._file_system
         if step.holder.kind == "space":
             attach = lists.is_attached(step.entries, name)
@@ -327,7 +329,7 @@ def _check_limit(
     """Refuse a list that has become too long since the plan was made.
 
     Raises:
-        RefusedError: It has.
+        RefusedError: It is too long.
     """
     limit = lists.MAX_ATTACHED if holder.kind == "space" else lists.MAX_SETTINGS
     if len(entries) > limit:
@@ -339,39 +341,42 @@ def _check_limit(
 
 
 # --------------------------------------------------------------------------------------------------
-# Applying until all is as wanted, beside others who apply: what has begun is told on the domain, and what was missed is looked for at the end.
+# Apply until the desired state is reached, with concurrent applies: a claim on the domain announces
+# an apply, and a final pass finds what was missed.
 #
-# SageMaker has neither locks nor updates on a condition. So an apply to a whole domain writes a tag on it first, its claim, which says what it wants.
-# Who finds another's claim there stops before the next change: the last to begin wins, and looks through everything once more after its own steps. A
-# claim that stays tells that an apply was broken off; whoever reads then looks for marks that it may have left where nothing is set.
+# SageMaker has neither locks nor conditional updates. So an apply to a whole domain first writes a
+# tag on it, its claim, with its desired state. An apply
+# that finds another's claim stops before the next change: the last to start wins, and makes one
+# more pass after its own steps. A claim that remains
+# shows that an apply was interrupted; the next reader then looks for tags without entries.
 
 log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 4
-"""Times that everything is looked through again at most."""
+"""Maximum number of extra passes."""
 
 ROUND_PAUSE_S = 2.0
-"""Seconds after which somebody else who has found our claim has ended the change that was under way."""
+"""Seconds after which another apply that has seen our claim has finished its change in progress."""
 
 _CLAIM_CHECK_TTL_S = 1.0
-"""Seconds for which it is believed that nobody else has claimed the domain."""
+"""TTL of the check for other claims, in seconds."""
 
 Folders = Mapping[str, Folder | None]
 
 Planner = Callable[[Folders | None], Awaitable[tuple[ActualState, StoragePlan]]]
-"""Reads what is there, but for folders that are known, and plans anew."""
+"""Reads the actual state, except known folders, and plans again."""
 
 MakeExecutor = Callable[[ActualState, Guard | None], Executor]
-"""Makes who does the steps of a plan."""
+"""Creates the executor of a plan's steps."""
 
 
 class DomainClaim:
-    """What is told on a domain while an apply is under way.
+    """The claim on a domain during an apply.
 
     Args:
         aws: AWS in the domain's region.
-        actual: What was there when the plan was made.
-        desired: What is to be there.
+        actual: The actual state when the plan was made.
+        desired: The desired state.
     """
 
     def __init__(self, aws: Aws, actual: ActualState, desired: DesiredState) -> None:
@@ -383,7 +388,7 @@ class DomainClaim:
         self.words = claim_text(desired)
 
     async def acquire(self) -> None:
-        """Claim the domain, and find out whether somebody else has claimed it for something else (`is_contested`).
+        """Claim the domain, and check whether another apply has claimed it for a different state (`is_contested`).
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -394,10 +399,10 @@ class DomainClaim:
         await self._aws.call("sagemaker", "AddTags", ResourceArn=self._arn, Tags=[tag])
 
     async def check(self) -> None:
-        """Stop where somebody else has claimed the domain since for something else.
+        """Raise if another apply has claimed the domain for a different state.
 
         Raises:
-            RefusedError: Somebody has.
+            RefusedError: Another apply has.
             HyperpodError: See `aws.errors`.
         """
         if time.monotonic() - self._seen < _CLAIM_CHECK_TTL_S:
@@ -408,11 +413,11 @@ class DomainClaim:
         self._seen = time.monotonic()
 
     async def remove_stale_marks(self, actual: ActualState, results: Iterable[StepResult]) -> bool:
-        """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
+        """Remove tags of steps that failed permanently, so that later reads need not search for them.
 
         Args:
-            actual: What was there after it.
-            results: What became of each step.
+            actual: The actual state after the apply.
+            results: The result of each step.
 
         Returns:
             Whether none is left.
@@ -426,7 +431,7 @@ class DomainClaim:
             isinstance(result, UnreachableError) or result.code == "superseded"
             for result in failed_holders.values()
         ):
-            return False  # it may be done yet, or be somebody else's by now
+            return False  # it may still succeed, or belong to another apply by now
         name = actual.file_system.name
         try:
             for result in actual.holders:
@@ -445,7 +450,7 @@ class DomainClaim:
         return True
 
     async def release(self) -> None:
-        """Say that it has come to its end.
+        """Remove the claim.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -456,14 +461,14 @@ class DomainClaim:
 
 
 async def check_unclaimed(aws: RetryingAws, actual: ActualState) -> None:
-    """See that nobody applies anything to a domain.
+    """Check that no apply is in progress on a domain.
 
     Args:
         aws: AWS in the domain's region.
-        actual: What is there.
+        actual: The actual state.
 
     Raises:
-        RefusedError: Somebody does, or an apply was broken off.
+        RefusedError: An apply is in progress, or was interrupted.
         HyperpodError: See `aws.errors`.
     """
     arn = next(holder.arn for holder in actual.holders if holder.kind == "domain")
@@ -481,7 +486,7 @@ def _superseded_error(claim: str) -> RefusedError:
 
 
 def claim_text(desired: DesiredState) -> str:
-    """What a claim says."""
+    """The text of a claim."""
     if desired.mode is None:
         return "nothing"
     return f"{desired.mode} {desired.shared_path}" if desired.mode == "shared" else desired.mode
@@ -495,19 +500,19 @@ async def converge(
     make: MakeExecutor,
     stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[StepResult]:
-    """Do a plan's steps, then what is left, until nothing is or nothing helps. A step may have several results; the last one counts.
+    """Apply a plan's steps, then the remaining ones, until none is left or none can succeed. A step may have several results; the last one counts.
 
     Args:
         aws: AWS in the domain's region.
-        actual: What was there when the plan was made.
+        actual: The actual state when the plan was made.
         plan: The plan.
-        planner: Plans anew.
-        make: Makes who does the steps.
-        stopping: Whether somebody has stopped it: nothing is looked through again then.
+        planner: Plans again.
+        make: Creates the executor.
+        stopping: Whether the apply was stopped: then there is no further pass.
 
     Raises:
         RefusedError: The plan has a finding of level ``error``.
-        HyperpodError: The domain cannot be claimed, or not be read anew; see `aws.errors`.
+        HyperpodError: Claiming the domain or reading it again failed; see `aws.errors`.
     """
     if plan.wanted.profiles is not None:
         async for result in make(actual, None).apply(plan):
@@ -530,7 +535,8 @@ async def converge(
         if not remaining:
             break
         plan = replace(new_plan, steps=tuple(remaining))
-    # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
+    # Otherwise tags may be left: from failed steps, or from an interrupted apply that was not
+    # searched completely.
     is_finished = not (unfinished_claims and stopping()) and await claim.remove_stale_marks(
         actual, last.values()
     )
@@ -541,7 +547,7 @@ async def converge(
 
 
 def _known_folders(actual: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
-    """The folders as they are after a round: to look at them may take a job on the cluster."""
+    """The folders after a pass: reading them again may take a job on the cluster."""
     folders = actual.file_system.folders
     if folders is None:
         return None
@@ -555,12 +561,12 @@ def _known_folders(actual: ActualState, results: Mapping[str, StepResult]) -> Fo
 def remaining_steps(
     actual: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]
 ) -> list[PlanStep]:
-    """The steps of a new plan that it is worth while to do after a round.
+    """The steps of a new plan that are worth applying after a pass.
 
     Args:
-        actual: What is there by now.
+        actual: The actual state.
         plan: The new plan.
-        results: What became of the steps until now, by their targets.
+        results: The results so far, by target.
     """
     possible = {step.target: step for step in plan.steps if step.can_be_done}
     retryable = {
@@ -570,7 +576,7 @@ def remaining_steps(
     for name, step in possible.items():
         has_waited = name in results and results[name].step.state == "waits"
         if isinstance(step, RemovalStep):
-            has_waited = has_waited and scripts  # it goes once nothing names it
+            has_waited = has_waited and scripts  # it is removed once nothing names it
         elif not (isinstance(step, EntryStep) and step.removes_mount):
             has_waited = False
         if has_waited and reason_to_wait(step, actual, plan.wanted, retryable) is None:
@@ -579,11 +585,12 @@ def remaining_steps(
 
 
 def _is_worth_retry(step: PlanStep, last_result: StepResult | None) -> bool:
-    """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
+    """Whether a retry could succeed. Folders are not retried: a failed job is reported at once."""
     if isinstance(step, FolderStep):
         return False
     if last_result is not None and last_result.error is not None:
         return isinstance(last_result.error, UnreachableError) or is_in_use(last_result.error)
-    # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.
+    # Changed concurrently; only lists are covered by the claim, so other settings are not
+    # overwritten again.
     has_changed = last_result is None or last_result.done or last_result.step.state == "done"
     return isinstance(step, EntryStep) and has_changed

@@ -1,4 +1,4 @@
-"""Reading what is there from AWS: SageMaker's domain with its profiles and spaces, FSx' file system, EC2's network interfaces."""
+"""Read the actual state from AWS: SageMaker's domain with its profiles and spaces, FSx' file system, EC2's network interfaces."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from hyperpod_jlab.core.errors import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Asking AWS with patience: a wiring of hundreds of profiles is no reason to give up because AWS has too many calls or fails for half a minute.
+# Retries: throttling or half a minute of failures must not abort a plan for hundreds of profiles.
 
 T = TypeVar("T")
 
 MAX_WAIT_S = 120.0
-"""Seconds for which one call is tried again, beyond the tries of botocore."""
+"""Seconds for which a call is retried, beyond botocore's retries."""
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.5, 15.0
-"""The first pause before a call is tried again, and the longest; each is twice the one before, less up to a half at random."""
+"""Back-off: the first and the maximum pause; each doubles, minus up to half at random."""
 
 _SERVER_ERRORS = frozenset(
     {
@@ -57,13 +57,13 @@ _SERVER_ERRORS = frozenset(
         "Unavailable",
     }
 )
-"""AWS' words for a fault of its own that passes."""
+"""AWS' codes for transient faults of its own."""
 
 
 class RetryingAws:
-    """AWS, asked again where it has too many calls or fails for a while. When it has too many, all that ask through this wait.
+    """AWS with retries on throttling and transient failures. On throttling, all callers of this object wait.
 
-    Only calls that may be made twice go through it.
+    Only for idempotent calls.
 
     Args:
         aws: AWS in a region.
@@ -83,7 +83,7 @@ class RetryingAws:
         return await self.retry(service, lambda: self._aws.call(service, operation, **parameters))
 
     async def tags(self, arn: str) -> dict[str, str]:
-        """The tags of something of SageMaker.
+        """The tags of a SageMaker resource.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -93,7 +93,7 @@ class RetryingAws:
     async def list_all(
         self, service: str, operation: str, member: str, **parameters: Any
     ) -> list[dict[str, Any]]:
-        """All of a list; where a page fails it is begun anew.
+        """A complete list; if a page fails, starts again.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -106,11 +106,11 @@ class RetryingAws:
         return await self.retry(service, ask)
 
     async def retry(self, service: str, query: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer, or one that will not change.
+        """Retry until there is an answer or a permanent error.
 
         Args:
-            service: The service by boto3's name. One that has never answered is not waited for where it cannot be reached at all.
-            query: Asks once, from the beginning.
+            service: The service by boto3's name. A service that has never answered is not retried if it is unreachable.
+            query: Makes one attempt, from the beginning.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -140,13 +140,13 @@ class RetryingAws:
 
 
 def is_in_use(error: HyperpodError | None) -> bool:
-    """Whether somebody else is at work on it, or uses it."""
+    """Whether another caller is changing or using it."""
     codes = {"ResourceInUse", "ConflictException"}
     return error is not None and (error.detail or {}).get("aws_code") in codes
 
 
 def is_transient(error: UnreachableError) -> bool:
-    """Whether AWS has too many calls, or a fault of its own."""
+    """Whether AWS throttles, or has a transient fault of its own."""
     code = str((error.detail or {}).get("aws_code", ""))
     return (
         error.code == "aws_throttled"
@@ -156,42 +156,42 @@ def is_transient(error: UnreachableError) -> bool:
 
 
 MARK = "hyperpod-jlab"
-"""Begin of the names of our tags. On what was wired ``hyperpod-jlab:FILE-SYSTEM`` has the path, so that `destroy` knows what is ours."""
+"""Prefix of our tags. A configured resource has the path in ``hyperpod-jlab:FILE-SYSTEM``, so that `destroy` can identify our entries."""
 
 GROUP_NAME = "security-group-for-inbound-nfs-{domain}"
 """The security group with which Studio's applications reach file systems (SageMaker's documentation of custom file systems)."""
 
 _CONCURRENCY = 12
-"""Calls that are under way at a time."""
+"""Concurrent calls."""
 
 _FIRST_PROFILES = 20
-"""Profiles that are looked at where only a first look is wanted."""
+"""Number of profiles in a quick first read."""
 
 _RUNNING = frozenset({"InService", "Pending"})
 
 
 def mount_tag(kind: HolderKind, file_system: str) -> str:
-    """The name of the tag that marks what was set in a list. A domain has two lists and one set of tags; each file system has its own."""
+    """The name of the tag for an entry in a list. A domain has two lists but one set of tags; each file system has its own tag."""
     return f"{MARK}-spaces:{file_system}" if kind == "space defaults" else f"{MARK}:{file_system}"
 
 
 def mode_tag(file_system: str) -> str:
-    """The name of the tag with the mode that a profile was given alone."""
+    """The name of the tag with a profile's own mode."""
     return f"{MARK}-mode:{file_system}"
 
 
 def claim_tag(file_system: str) -> str:
-    """The name of the tag on a domain while an apply is under way."""
+    """The name of the tag on a domain during an apply."""
     return f"{MARK}-apply:{file_system}"
 
 
 @dataclass(frozen=True)
 class ProfileSubset:
-    """A part of a domain: what was just made.
+    """A part of a domain: new profiles and spaces.
 
     Attributes:
         profiles: Profiles, with their private spaces.
-        spaces: Spaces, with the owners of those that are private.
+        spaces: Spaces, with the owners of private ones.
     """
 
     profiles: frozenset[str] = frozenset()
@@ -200,15 +200,14 @@ class ProfileSubset:
 
 @dataclass(frozen=True)
 class StateQuery:
-    """What is to be read.
+    """What to read.
 
     Attributes:
         domain: The domain's id.
         file_system: The file system's id.
-        all_tags: Whether tags are asked for also where the file system is in no list: marks that were left by an apply that was broken off. They are
-            too where the domain says that there was one.
-        subset: Only these, and nothing of the domain's own; None: all.
-        may_be_missing: Whether the file system may have been deleted, so that what names it can still be found.
+        all_tags: Read tags even if the file system is in no list: tags that an interrupted apply left. Also done if the domain has a claim.
+        subset: Only these, without the domain's own lists; None: all.
+        may_be_missing: Whether the file system may have been deleted, so that references to it can still be found.
     """
 
     domain: str
@@ -219,12 +218,12 @@ class StateQuery:
 
 
 class StateReader:
-    """Reads, a few calls at a time.
+    """Reads the actual state, with limited concurrency.
 
     Args:
         aws: AWS in the domain's region.
-        query: What is to be read.
-        on_progress: Called with the number of profiles and spaces that were read so far, and how many there are.
+        query: What to read.
+        on_progress: Called with the number of profiles and spaces read so far, and the total.
     """
 
     def __init__(
@@ -238,10 +237,10 @@ class StateReader:
         self._done = self._total = 0
 
     async def read(self) -> ActualState:
-        """What is there; folders are not looked at.
+        """The actual state, without folders.
 
         Raises:
-            NotFoundError: There is no such domain or file system.
+            NotFoundError: The domain or the file system does not exist.
             HyperpodError: See `aws.errors`.
         """
         domain, file_system, apps = await asyncio.gather(
@@ -270,10 +269,10 @@ class StateReader:
         )
 
     async def read_first(self) -> tuple[MountTarget, ...]:
-        """The domain's own lists and those of its first profiles: a quick look, however many there are.
+        """The domain's own lists and those of its first profiles: fast, regardless of the total.
 
         Raises:
-            NotFoundError: There is no such domain.
+            NotFoundError: The domain does not exist.
             HyperpodError: See `aws.errors`.
         """
         name = self._query.domain
@@ -329,7 +328,7 @@ class StateReader:
         return next((str(group["GroupId"]) for group in response.get("SecurityGroups") or ()), None)
 
     async def _apps(self) -> Mapping[str, tuple[str, ...]]:
-        """Kinds of the applications that run, by ``space NAME`` and ``profile NAME``."""
+        """Types of the running applications, by ``space NAME`` and ``profile NAME``."""
         apps_by_owner: dict[str, list[str]] = defaultdict(list)
         for app in await self._list("ListApps", "Apps"):
             if app.get("Status") not in _RUNNING:
@@ -342,7 +341,7 @@ class StateReader:
     # ------------------------------------------------------------------------------ profiles and spaces
 
     async def _names(self) -> tuple[list[str], list[str]]:
-        """The names of the profiles and of the spaces that are asked for."""
+        """The names of the requested profiles and spaces."""
         profiles, spaces = await asyncio.gather(
             self._list("ListUserProfiles", "UserProfiles"), self._list("ListSpaces", "Spaces")
         )
@@ -374,11 +373,11 @@ class StateReader:
     ) -> list[MountTarget]:
         async def read_one(name: str) -> MountTarget | None:
             target: MountTarget | None = None
-            with contextlib.suppress(NotFoundError):  # deleted since the list was made
+            with contextlib.suppress(NotFoundError):  # deleted after it was listed
                 try:
                     target = await read(name, apps)
                 except InvalidInputError:
-                    # Tags of what was deleted meanwhile: asked again it is not found.
+                    # Tags of a resource that was just deleted: reading it again raises not found.
                     target = await read(name, apps)
             self._done += 1
             if self._on_progress is not None:
@@ -439,7 +438,7 @@ class StateReader:
     async def _read_tags_if_needed(
         self, arn: str, entries: tuple[lists.Entry, ...]
     ) -> Mapping[str, str]:
-        """The tags of a profile or space: asked for only where the file system is in the list, or something may have been left."""
+        """The tags of a profile or space: only read if the file system is in its list, or leftovers are possible."""
         name = self._query.file_system
         may_have_tags = lists.mounted_path(entries, name) is not None or lists.is_attached(
             entries, name
@@ -492,7 +491,7 @@ _MODES: Mapping[str, Mode] = {"shared": "shared", "per-user": "per-user"}
 
 
 def _space_owner(space: Mapping[str, Any]) -> str | None:
-    """Whose a space of a list is; None: it is shared."""
+    """The owner of a space in a list; None: it is shared."""
     private = (space.get("SpaceSharingSettingsSummary") or {}).get("SharingType") == "Private"
     owner = (space.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
     return str(owner) if private and owner else None
@@ -512,16 +511,16 @@ def _interface(description: Mapping[str, Any]) -> FileSystemInterface:
 
 
 # --------------------------------------------------------------------------------------------------
-# Lists of a domain, a profile or a space at SageMaker: described, waited for, and written.
+# Lists of file systems of a domain, profile or space at SageMaker: describe, wait, update.
 
 SETTLE_TIMEOUT_S = 600.0
-"""Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
+"""Timeout of an update at SageMaker, in seconds, as in AWS' own samples."""
 
 POLL_S = 2.0
-"""Seconds between two looks whether SageMaker is done, once it has taken long; the first ones come sooner."""
+"""Maximum poll interval for SageMaker; the first polls are more frequent."""
 
 MAX_TRIES = 8
-"""Times that a setting is written where others write it at the same time."""
+"""Maximum number of writes of a setting with concurrent writers."""
 
 _RETRY_S = 0.1
 
@@ -531,7 +530,7 @@ _DESCRIBE_CALLS: Mapping[HolderKind, tuple[str, str | None]] = {
     "profile": ("DescribeUserProfile", "UserProfileName"),
     "space": ("DescribeSpace", "SpaceName"),
 }
-"""How each kind is described: the operation, and the member that names one."""
+"""The describe operation of each kind, and the member with its name."""
 
 _SETTINGS_PATHS: Mapping[HolderKind, tuple[str, str]] = {
     "domain": ("DefaultUserSettings", "CustomFileSystemConfigs"),
@@ -539,16 +538,16 @@ _SETTINGS_PATHS: Mapping[HolderKind, tuple[str, str]] = {
     "profile": ("UserSettings", "CustomFileSystemConfigs"),
     "space": ("SpaceSettings", "CustomFileSystems"),
 }
-"""Where each kind has its list, in the description and in the update."""
+"""The path of each kind's list, in the description and in the update."""
 
 
 class MountTargetCalls:
-    """Calls on what has lists of file systems.
+    """Calls on resources that have lists of file systems.
 
     Args:
         aws: AWS in the domain's region.
         domain: The domain's id.
-        interval_s: Most seconds between two looks whether SageMaker is done.
+        interval_s: Maximum poll interval for SageMaker.
     """
 
     def __init__(self, aws: RetryingAws, domain: str, interval_s: float) -> None:
@@ -557,11 +556,11 @@ class MountTargetCalls:
         self._look = interval_s
 
     async def wait_until_settled(self, holder: MountTarget) -> dict[str, Any]:
-        """Wait until SageMaker is done with it; its description then.
+        """Wait until SageMaker has finished updating it; returns its description.
 
         Raises:
-            UnreachableError: SageMaker did not come to an end.
-            RefusedError: It failed.
+            UnreachableError: SageMaker did not finish in time.
+            RefusedError: The update failed.
         """
         deadline, pause = time.monotonic() + SETTLE_TIMEOUT_S, _RETRY_S
         while True:
@@ -588,10 +587,10 @@ class MountTargetCalls:
             pause *= 1.5
 
     async def describe(self, holder: MountTarget) -> dict[str, Any]:
-        """What SageMaker says of it.
+        """Its description at SageMaker.
 
         Raises:
-            NotFoundError: It is not there any more.
+            NotFoundError: It does not exist.
             HyperpodError: See `aws.errors`.
         """
         operation, name = _DESCRIBE_CALLS[holder.kind]
@@ -604,10 +603,10 @@ class MountTargetCalls:
         """Write one member of its settings.
 
         Args:
-            holder: Whose settings they are.
+            holder: The resource.
             description: Its description.
             member: The member.
-            value: All that the member is to be: SageMaker replaces it.
+            value: The complete value of the member: SageMaker replaces it.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -615,7 +614,7 @@ class MountTargetCalls:
         settings = _SETTINGS_PATHS[holder.kind][0]
         parameters: dict[str, Any] = {settings: {member: value}}
         if holder.kind == "space defaults":
-            # SageMaker takes these only with a role; the users' is what spaces have without one.
+            # SageMaker requires a role with these; spaces without one use the users' role.
             role = (description.get(settings) or {}).get("ExecutionRole") or (
                 description.get("DefaultUserSettings") or {}
             ).get("ExecutionRole")
@@ -630,10 +629,10 @@ class MountTargetCalls:
         await self._aws.call("sagemaker", operation, DomainId=self._domain, **parameters)
 
     async def pause_after_conflict(self, error: ConflictError | UnreachableError) -> None:
-        """Wait a moment after an update that may be tried again: somebody else has begun one, or the answer to ours was lost.
+        """Pause after a conflicting update or a lost response, before the next attempt.
 
         Raises:
-            HyperpodError: It is something else.
+            HyperpodError: It is another error.
         """
         if not (is_in_use(error) or (isinstance(error, UnreachableError) and is_transient(error))):
             raise error
@@ -651,5 +650,5 @@ def target_settings(holder: MountTarget, description: Mapping[str, Any]) -> Mapp
 
 
 def list_member(kind: HolderKind) -> str:
-    """What the list is called in its settings."""
+    """The name of the list in its settings."""
     return _SETTINGS_PATHS[kind][1]

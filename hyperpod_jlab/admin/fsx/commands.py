@@ -1,4 +1,4 @@
-"""``hpj admin plan``, ``apply``, ``status`` and ``destroy``: a file system and the people of a Studio domain."""
+"""``hpj admin plan``, ``apply``, ``status`` and ``destroy``: mount a file system for the users of a Studio domain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
-# Options that say who looks at the folders of a file system, makes and deletes them.
+# Options that select the folder provisioner.
 
 PROVISIONER_OPTIONS = (
     click.option(
@@ -86,14 +86,14 @@ FOLDER_OPTIONS = (
     ),
     *PROVISIONER_OPTIONS,
 )
-"""The same, and who is let into folders besides."""
+"""The same, and the additional user for folders."""
 
 
 def provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
-    """What the options say.
+    """The provisioner options.
 
     Raises:
-        InvalidInputError: They do not go together.
+        InvalidInputError: They do not fit together.
     """
     kind: ProvisionerKind = options["by"] or ("none" if options["mounted_at"] is None else "here")
     options_found = ProvisionerOptions(
@@ -117,24 +117,24 @@ def provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
 
 
 # --------------------------------------------------------------------------------------------------
-# Plans of an admin on the terminal: what is to be done, whether it is wanted, and what became of it.
+# Terminal output of plans: the steps, the confirmation, and the results.
 
 _STATE_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
 _STATE_LABELS = {"done": "up to date", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
 _MAX_QUIET = 5
-"""Steps that are as wanted already, up to which each is shown."""
+"""Up to this many unchanged steps are listed one by one."""
 
 
 def format_steps(count: int) -> str:
-    """Such as ``3 steps``."""
+    """For example ``3 steps``."""
     return "1 step" if count == 1 else f"{count} steps"
 
 
 def confirmed(count: int, extra_question: str | None = None) -> bool:
-    """Whether the admin wants it, and says so once more where there is more to ask.
+    """Ask for a confirmation, and a second one if there is an extra question.
 
     Raises:
-        InvalidInputError: Nobody can be asked.
+        InvalidInputError: There is no terminal.
     """
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
@@ -150,7 +150,7 @@ def confirmed(count: int, extra_question: str | None = None) -> bool:
 
 
 def show(storage_plan: StoragePlan, *, drift: bool = False) -> None:
-    """Print a plan; of drift only what is not as wanted."""
+    """Print a plan; for drift only the differences."""
     if invocation().as_json:
         print_json(storage_plan)
         return
@@ -168,7 +168,7 @@ def show(storage_plan: StoragePlan, *, drift: bool = False) -> None:
     }
     print(", ".join(f"{count} {label}" for label, count in counts.items() if count) or "no steps")
     for finding in storage_plan.findings:
-        # The first error is what the command ends with.
+        # The first error becomes the command's error.
         if finding not in errors[:1]:
             print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
             if finding.hint:
@@ -183,7 +183,7 @@ def _line(step: PlanStep) -> str:
 
 
 def print_result(result: StepResult) -> None:
-    """Say what became of a step, to people."""
+    """Print the result of a step, as text."""
     if invocation().as_json:
         return
     if result.error is None:
@@ -193,7 +193,7 @@ def print_result(result: StepResult) -> None:
 
 
 def _raise_worst(results: Sequence[StepResult]) -> None:
-    """Raise the worst error; all were told already."""
+    """Raise the worst error; all were printed already."""
     failures = [
         (result.step.target, result.error) for result in results if result.error is not None
     ]
@@ -214,10 +214,10 @@ def _document(result: StepResult) -> dict[str, Any]:
 
 
 def print_outcome(results: Sequence[StepResult]) -> None:
-    """Say what became of a plan, and leave with its exit code.
+    """Print the results of a plan, and set the exit code.
 
     Raises:
-        HyperpodError: The worst of what has failed.
+        HyperpodError: The worst error.
     """
     if invocation().as_json:
         print_json({"results": list(map(_document, results))})
@@ -256,7 +256,7 @@ only if they can be checked (--mounted-at).
 
 
 def common_options(function: Decorated) -> Decorated:
-    """Options that say which domain and which file system."""
+    """Options for the domain and the file system."""
     for option in (
         click.option(
             "--region",
@@ -295,7 +295,7 @@ def common_options(function: Decorated) -> Decorated:
 
 
 def _desired_options(function: Decorated) -> Decorated:
-    """Options that say what is to be there."""
+    """Options for the desired state."""
     for option in (
         click.option(
             "--lifecycle-file",
@@ -381,10 +381,10 @@ def status(mode: Mode, **options: Any) -> None:
 
 
 def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:
-    """What was named, and the region.
+    """The request and the region from the options.
 
     Raises:
-        InvalidInputError: Nobody says which domain, or the shared folder is none.
+        InvalidInputError: The domain is missing, or the shared folder is invalid.
     """
     domain = options["domain"]
     if domain is None:
@@ -416,7 +416,7 @@ def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRe
 
 
 def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
-    """What is wanted of lifecycle configurations: `destroy` takes ours away."""
+    """The desired lifecycle configurations: `destroy` removes ours."""
     if mode is None:
         return NOTHING
     return None if path is None else read_lifecycle_file(path)
@@ -450,18 +450,18 @@ async def _reconciler(
 def carry_out(
     request: StorageRequest, region: str | None, yes: bool, options: ProvisionerOptions
 ) -> None:
-    """Plan, ask, do it, and say what became of it.
+    """Plan, confirm, apply, and print the results.
 
     Args:
-        request: What is wanted.
+        request: The request.
         region: The domain's region.
-        yes: Whether nobody is asked.
-        options: Who looks after folders.
+        yes: Whether to skip the confirmation.
+        options: The folder provisioner.
 
     Raises:
-        InvalidInputError: Nobody can be asked.
-        RefusedError: The plan cannot be done at all.
-        HyperpodError: The worst of what has failed; see `aws.errors`.
+        InvalidInputError: There is no terminal for the confirmation.
+        RefusedError: The plan cannot be applied.
+        HyperpodError: The worst error; see `aws.errors`.
     """
     actual, storage_plan = make_plan(request, region, options)
     steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
@@ -477,10 +477,10 @@ def make_plan(
     *,
     is_quiet: bool = False,
 ) -> tuple[ActualState, StoragePlan]:
-    """What is there and the plan, which is shown to people unless it is to be quiet.
+    """The actual state and the plan; prints it as text unless quiet.
 
     Raises:
-        RefusedError: The plan cannot be done at all.
+        RefusedError: The plan cannot be applied.
         HyperpodError: See `Reconciler.plan`.
     """
     actual, storage_plan = with_services(lambda services: _plan(services, request, region, options))
@@ -497,7 +497,7 @@ def apply_steps(
     actual: ActualState,
     storage_plan: StoragePlan,
 ) -> list[StepResult]:
-    """Do the steps of a plan, telling people of each; in the plan's order, whichever was done first."""
+    """Apply the steps of a plan and print each result, in the plan's order."""
     steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
     if not steps_to_do:
         return [StepResult(step, False) for step in storage_plan.steps]
@@ -524,10 +524,10 @@ def apply_steps(
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj admin destroy``: what was set for a domain is taken back; the data only when an admin says so twice.
+# ``hpj admin destroy``: remove a domain's settings; the data only after two confirmations.
 
 _MAX_BLOCKED = 3
-"""Reasons that an error names."""
+"""Maximum number of reasons in an error."""
 
 _DESTROY = """\
 Remove what 'hpj admin apply' set up, and nothing else.
@@ -591,7 +591,7 @@ def _delete_with_data(
     options: ProvisionerOptions,
     confirmed_name: str,
 ) -> None:
-    """First the lists, then the folders, and their marks at last: what is broken off in between may be done again."""
+    """First the lists, then the folders, and their tags last, so that an interrupted run can be repeated."""
     marked = replace(request, wanted=replace(request.wanted, without_data=True))
     actual, storage_plan = make_plan(marked, region, options)
     _check_named(actual, confirmed_name)
@@ -613,7 +613,7 @@ def _delete_with_data(
 async def _unmark(
     services: Hyperpod, request: StorageRequest, region: str | None, results: list[StepResult]
 ) -> None:
-    """Take the marks away; what fails is a result too."""
+    """Remove the tags; failures become results too."""
     async with open_reconciler(services, request, region, ProvisionerOptions()) as reconciler:
         actual, storage_plan = await reconciler.plan()
         raise_on_error(list(storage_plan.findings))
@@ -631,7 +631,7 @@ def _delete_folders(
     actual: ActualState,
     storage_plan: StoragePlan,
 ) -> list[StepResult]:
-    """Delete the folders of a plan, telling people of each; see `Reconciler.delete`."""
+    """Delete the folders of a plan and print each result; see `Reconciler.delete`."""
     steps_to_delete = [step for step in storage_plan.deletions if step.can_be_done]
 
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
@@ -667,10 +667,10 @@ def _check_named(actual: ActualState, confirmed_name: str) -> None:
 
 
 def _check_claim(actual: ActualState) -> None:
-    """See that nobody applies anything else to the domain. What a `destroy` left that was broken off is no hindrance.
+    """Check that no other apply is in progress on the domain. Leftovers of an interrupted `destroy` do not count.
 
     Raises:
-        RefusedError: Somebody does, or has been broken off.
+        RefusedError: An apply is in progress, or was interrupted.
     """
     if actual.claim is not None and actual.claim != claim_text(DesiredState(None)):
         raise RefusedError(
@@ -681,10 +681,10 @@ def _check_claim(actual: ActualState) -> None:
 
 
 def _check_same(shown_plan: StoragePlan, now: StoragePlan) -> None:
-    """See that what is done is what was shown: an admin may have thought about it for long.
+    """Check that the plan is still the one that was shown: the confirmation may have taken long.
 
     Raises:
-        RefusedError: Something has changed since.
+        RefusedError: It has changed.
     """
     if (shown_plan.steps, shown_plan.deletions) != (now.steps, now.deletions):
         raise RefusedError(
@@ -695,10 +695,10 @@ def _check_same(shown_plan: StoragePlan, now: StoragePlan) -> None:
 
 
 def _check_all(storage_plan: StoragePlan) -> None:
-    """See that all of it can be done, so that nothing is deleted beside what waits.
+    """Check that all steps can be done, so that nothing is deleted while others wait.
 
     Raises:
-        RefusedError: Something cannot.
+        RefusedError: A step cannot.
     """
     steps = (*storage_plan.steps, *storage_plan.deletions)
     blocked_steps = [step for step in steps if step.is_drift and not step.can_be_done]
@@ -720,7 +720,7 @@ def _check_all(storage_plan: StoragePlan) -> None:
 
 
 def _question(folders: Sequence[DeletionStep]) -> str | None:
-    """What is asked of folders that are deleted; None: there is none."""
+    """The question about folders to delete; None without folders."""
     if not folders:
         return None
     paths = ", ".join(step.path for step in folders)

@@ -1,4 +1,4 @@
-"""Who looks at folders of a file system, makes and deletes them: this machine, where it is mounted, or an errand to where it is. All of a plan's at once."""
+"""Folder provisioners: this machine, if the file system is mounted, or a remote task. Each handles all folders of a plan at once."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ from hyperpod_jlab.launcher import assemble_modules
 from hyperpod_jlab.storage.mounts import Mount, mount_of
 
 # --------------------------------------------------------------------------------------------------
-# Whether a file system is mounted on this machine, as a whole, where somebody says it is: else folders would be made on the machine's own disk.
+# Checks that all of a file system is mounted at a folder; otherwise folders would be created on the
+# local disk.
 
 _SOURCE = re.compile(r"[^/]+:/(?P<name>[^/]+)/?")
-"""What is mounted of Lustre: servers and mount name, and behind them the folder where it is not the whole."""
+"""The source of a Lustre mount: servers and mount name, followed by the folder unless all of it is mounted."""
 
 
 def check_mounted(root: Path, file_system: FsxFileSystem) -> None:
@@ -50,9 +51,9 @@ def check_mounted(root: Path, file_system: FsxFileSystem) -> None:
         file_system: The file system.
 
     Raises:
-        RefusedError: Nothing is mounted there, something else, or only a part of it.
+        RefusedError: Nothing, another file system, or only a part of it is mounted there.
     """
-    with contextlib.suppress(OSError):  # what is mounted on demand (autofs) is so by being opened
+    with contextlib.suppress(OSError):  # opening it triggers an automount (autofs)
         os.close(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
     problem = _other_mount(mount_of(root), root.resolve(), file_system.mount_name)
     if problem is not None:
@@ -66,7 +67,7 @@ def check_mounted(root: Path, file_system: FsxFileSystem) -> None:
 
 
 def _other_mount(mount: Mount, options: Path, name: str | None) -> str | None:
-    """What is there in its place; None: nothing else is."""
+    """The wrong mount; None if there is none."""
     if Path(mount.point) != options:
         return "this is a folder of the mount at " + mount.point
     if mount.kind != "lustre":
@@ -80,64 +81,64 @@ def _other_mount(mount: Mount, options: Path, name: str | None) -> str | None:
 
 
 ROOT = "/"
-"""The file system itself, which may be looked at like a folder of it."""
+"""The file system's root, which can be read like a folder."""
 
 _MAX_FOLDERS = 2000
-"""Folders in a batch: an order travels in one word of a program, of which Linux takes 128 KiB."""
+"""Folders per batch: a request is one argument of a program, which Linux limits to 128 KiB."""
 
 _PROGRAM_PARTS = ("paths", "access_lists", "folder", "removal", "work")
-"""The program's, each standing only on those before it."""
+"""The program's modules, in dependency order."""
 
 _LOCAL_DELETE_S, _REMOTE_DELETE_S = 2.0, 200.0
-"""Seconds after which a deletion is asked for once more: this machine can be interrupted in between, and a job has a time limit."""
+"""Seconds after which a deletion is requested again: this machine may be interrupted in between, and a job has a time limit."""
 
 
 Check = Callable[[], Awaitable[None]]
-"""Sees whether something may go on, and raises what stands against it."""
+"""Raises if the work must not continue."""
 
 
 class FolderProvisioner(Protocol):
-    """Looks at folders of a file system, makes and deletes them. Paths are the file system's own, such as ``/alice``."""
+    """Reads, provisions and deletes folders of a file system. Paths are the file system's own, such as ``/alice``."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """Folders as they are, None where there is none; all at once.
+        """The folders' states, None if missing; all at once.
 
         Raises:
-            HyperpodError: They cannot be looked at.
+            HyperpodError: They cannot be read.
         """
         ...
 
     async def make(self, desired: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
-        """Make folders, or set owner, mode and lists of those that are there; what lies in them is left as it is. All at once, and again without harm.
+        """Create folders, or set owner, mode and lists of existing ones; their contents are unchanged. All at once, and idempotent.
 
         Returns:
-            What kept each from being as wanted; None: nothing.
+            The error of each folder; None on success.
 
         Raises:
-            HyperpodError: It is not known of any of them what became of it.
+            HyperpodError: The outcome is unknown for all of them.
         """
         ...
 
     async def delete(
         self, owners: Mapping[str, int], check: Check
     ) -> Mapping[str, HyperpodError | None]:
-        """Delete folders with all that is in them, each if it still belongs to this user. What is not there is deleted.
+        """Delete folders with their contents, each only if it still has this owner. A missing folder counts as deleted.
 
         Args:
-            owners: Their owners' numbers, by path.
-            check: Called before each go; what it raises ends the rest.
+            owners: Their owners' uids, by path.
+            check: Called before each request; an exception stops the rest.
 
         Returns:
-            What kept each from being deleted; None: nothing.
+            The error of each folder; None on success.
         """
         ...
 
 
 class _BaseProvisioner(ABC):
-    """What all keepers have in common: folders to an order, and an answer to folders."""
+    """Shared by all provisioners: converts between folders and requests."""
 
     deletes = _REMOTE_DELETE_S
-    """Seconds for which a program deletes."""
+    """Time limit of one deletion request, in seconds."""
 
     @abstractmethod
     async def _run_request(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
@@ -196,11 +197,11 @@ class _BaseProvisioner(ABC):
 
 
 class LocalFolderProvisioner(_BaseProvisioner):
-    """Folders below a mount point of this machine.
+    """Provisions folders below a mount point of this machine.
 
     Args:
         root: Where the whole file system is mounted.
-        file_system: The file system that has to be mounted there, each time that something is to be done; None: whatever is there.
+        file_system: The file system that must be mounted there on each request; None: any.
     """
 
     deletes = _LOCAL_DELETE_S
@@ -209,7 +210,7 @@ class LocalFolderProvisioner(_BaseProvisioner):
         self._root, self._folder_spec = root, file_system
 
     def for_file_system(self, file_system: FsxFileSystem) -> LocalFolderProvisioner:
-        """The same for just this file system."""
+        """The same, restricted to this file system."""
         return LocalFolderProvisioner(self._root, file_system)
 
     async def _run_request(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
@@ -220,10 +221,10 @@ class LocalFolderProvisioner(_BaseProvisioner):
 
 
 class RemoteFolderProvisioner(_BaseProvisioner):
-    """Folders of a file system that is mounted elsewhere.
+    """Provisions folders of a file system that is mounted elsewhere.
 
     Args:
-        task: The way there.
+        task: The remote task.
     """
 
     def __init__(self, task: RemoteTask) -> None:
@@ -255,12 +256,12 @@ class RemoteFolderProvisioner(_BaseProvisioner):
 
 @functools.lru_cache(maxsize=1)
 def folder_program() -> str:
-    """The program without its order, as one text."""
+    """The program without its request, as one text."""
     return assemble_modules(Path(folder_work.__file__).parent, _PROGRAM_PARTS).decode("ascii")
 
 
 def _program(request: str) -> str:
-    """The program with its order."""
+    """The program with its request."""
     return f'{folder_program()}\n\nsys.exit(main("{request}"))\n'
 
 
@@ -296,7 +297,7 @@ def _grants(grants: list[list[Any]]) -> tuple[Grant, ...]:
 
 
 def _difference_error(path: str, actual: Folder | None, desired: Folder) -> HyperpodError | None:
-    """What is to be said of a folder that is not as it was wanted, though the system said yes to all."""
+    """The error for a folder that differs from the desired state although all system calls succeeded."""
     if actual == desired:
         return None
     state_text = "missing" if actual is None else actual.words
@@ -352,7 +353,7 @@ _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
         "mount it with ACLs, or leave out --cluster-user",
     ),
 }
-"""By the program's codes: kind, message and hint."""
+"""By the program's error codes: kind, message and hint."""
 
 
 def _error(path: str, error: Mapping[str, str]) -> HyperpodError:
@@ -369,27 +370,29 @@ def _error(path: str, error: Mapping[str, str]) -> HyperpodError:
 
 
 # --------------------------------------------------------------------------------------------------
-# An errand: a small program that runs once as root on the controller of a Slurm cluster, by a session of Systems Manager, and prints its answer.
+# A remote task: a small program that runs once as root on the controller of a Slurm cluster,
+# through a Systems Manager session, and prints its response.
 
 TIMEOUT_S = 60.0
-"""Seconds until a session is given up."""
+"""Timeout of a session, in seconds."""
 
 GROUP = "controller-machine"
-"""What AWS' samples and its console call the controller's instance group."""
+"""The name of the controller's instance group in AWS' samples and console."""
 
 ON_NODES = "/fsx"
-"""Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
+"""Where HyperPod's lifecycle scripts mount the cluster's file system, unless AWS reports another path."""
 
 _MAX_LINE = 1000
-"""Letters of a line: a terminal takes no more than 4,095 at once."""
+"""Characters per line: a terminal accepts at most 4,095 at once."""
 
 _READER = (
     "import base64,itertools,os,signal,sys,tty,zlib;signal.alarm(300);"
     "os.isatty(0) and tty.setcbreak(0);print({first!r}+{rest!r},flush=True);"
     "exec(zlib.decompress(base64.b64decode(''.join(itertools.takewhile(lambda line:line!='.\\n',sys.stdin)))))"
 )
-"""Reads a program and runs it: a session's command takes some kilobytes at most. The terminal does not repeat it, and it ends by itself. What it says first is in
-two parts, since a terminal may show the command too.
+"""Reads a program and runs it: a session's command is limited to some kilobytes.
+
+The terminal does not echo it, and it ends by itself. Its first output is in two parts, since a terminal may echo the command.
 """
 
 
@@ -422,7 +425,7 @@ class NodeTask:
 
 
 def command(token: str) -> str:
-    """The command: as root, whoever the session's user is."""
+    """The command, as root regardless of the session's user."""
     reader = shlex.quote(_READER.format(first=token[:4], rest=token[4:]))
     return f'as=; [ "$(id -u)" -eq 0 ] || as="sudo -n"; exec $as python3 -I -c {reader}'
 
@@ -430,16 +433,16 @@ def command(token: str) -> str:
 async def open_controller_task(
     aws: Aws, name: str, group: str | None, file_system: str | None
 ) -> NodeTask | None:
-    """The way to a cluster's controller; None: it is none of Slurm.
+    """The remote task for a cluster's controller; None if the cluster is not on Slurm.
 
     Args:
         aws: AWS in the cluster's region.
         name: The HyperPod cluster.
-        group: The controller's instance group, where the cluster's settings do not say which it is.
-        file_system: The file system that the controller is to have; None: the one that it mounts.
+        group: The controller's instance group, if the cluster's settings do not name it.
+        file_system: The file system that the controller must mount; None: the one that it mounts.
 
     Raises:
-        NotFoundError: There is no such cluster, or no controller that runs.
+        NotFoundError: The cluster does not exist, or has no running controller.
         RefusedError: The controller mounts other file systems.
         HyperpodError: See `aws.errors`.
     """

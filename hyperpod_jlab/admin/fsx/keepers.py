@@ -1,4 +1,4 @@
-"""Who looks at the folders of a file system and makes them, by what an admin says: this machine, or a job of a configured cluster."""
+"""Choose the folder provisioner from the admin's options: this machine, or a job of a configured cluster."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from hyperpod_jlab.storage import owners as users
 from hyperpod_jlab.storage.partition import Partition
 
 ProvisionerKind = Literal["here", SchedulerName, "none"]
-"""Who looks after folders: this machine, jobs of a cluster, or nobody."""
+"""The provisioner: this machine, jobs of a cluster, or none."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
 @dataclass(frozen=True)
 class ProvisionerOptions:
-    """What an admin says of who is to look after folders.
+    """The admin's options for the folder provisioner.
 
     Attributes:
-        by: Who.
+        by: The kind of provisioner.
         mounted_at: Where the whole file system is mounted: on this machine, or on the nodes.
         cluster: The cluster: its name in the configuration, or the HyperPod cluster behind it; None: the only one of its kind.
         queue: The Slurm partition of the jobs.
-        namespace: The namespace of the claim; default: the cluster's of the configuration.
-        claim: The claim of the whole file system; default: the same.
-        image: The pods' image by its digest; default: the same.
-        user: The user of the cluster's jobs, by number or name, ``none`` for nobody; None: who is let in already stays so.
+        namespace: The namespace of the claim; default: the configured one.
+        claim: The claim of the whole file system; default: the configured one.
+        image: The pods' image by its digest; default: the configured one.
+        user: The user of the cluster's jobs, by uid or name, ``none`` for no user; None: users with access keep it.
     """
 
     by: ProvisionerKind = "none"
@@ -59,10 +59,10 @@ class ProvisionerOptions:
 
 
 def find_mismatch(options: ProvisionerOptions) -> tuple[str, tuple[str, ...]] | None:
-    """What is said that the one who looks after folders does not know, and who does; None: all fits.
+    """The option that the chosen provisioner does not support, and the provisioner that does; None if all fit.
 
     Args:
-        options: What the admin says.
+        options: The admin's options.
     """
     allowed = {"here": ("mounted_at",)} | {
         name: _job_options(name) for name in get_args(SchedulerName)
@@ -75,12 +75,12 @@ def find_mismatch(options: ProvisionerOptions) -> tuple[str, tuple[str, ...]] | 
 
 
 def needs_mount_path(kind: ProvisionerKind) -> bool:
-    """Whether it is jobs of a cluster that have to be told where their nodes mount the file system."""
+    """Whether the provisioner is a cluster's jobs, which need the mount path on their nodes."""
     return "mounted_at" in _job_options(kind)
 
 
 def _job_options(scheduler: str) -> tuple[str, ...]:
-    """What the jobs of a kind of cluster have to be told."""
+    """The options that jobs of a kind of cluster need."""
     kind = find_kind(scheduler)
     return kind.task_settings if kind is not None else ()
 
@@ -89,15 +89,15 @@ def _job_options(scheduler: str) -> tuple[str, ...]:
 async def open_provisioner(
     settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> AsyncIterator[FolderProvisioner | None]:
-    """Who looks after folders; None: nobody.
+    """The folder provisioner; None: no folders are provisioned.
 
     Args:
         settings: The configuration.
         partition: This machine's storage partition.
-        options: What the admin says.
+        options: The admin's options.
 
     Raises:
-        InvalidInputError: Something is missing or wrong in it.
+        InvalidInputError: An option is missing or invalid.
     """
     if options.by == "none":
         yield None
@@ -129,17 +129,17 @@ def _settings(options: ProvisionerOptions) -> TaskSettings:
 async def find_uid(
     user_name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
 ) -> int:
-    """The number of the cluster's user; `ROOT_UID` for ``none``.
+    """The uid of the cluster's user; `ROOT_UID` for ``none``.
 
     Args:
-        user_name: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.
+        user_name: The uid, or a name: resolved where folders are provisioned, which is impossible on Kubernetes.
         settings: The configuration.
         partition: This machine's storage partition.
-        options: Who looks after folders.
+        options: The folder provisioner.
 
     Raises:
-        InvalidInputError: It is neither, or nobody can say whose number it is.
-        NotFoundError: There is no such user.
+        InvalidInputError: It is neither, or the name cannot be resolved.
+        NotFoundError: The user does not exist.
     """
     if user_name == "none":
         return ROOT_UID
@@ -206,10 +206,10 @@ def _local_mount(options: ProvisionerOptions) -> Path:
 
 
 def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
-    """The name of the cluster that is meant.
+    """The name of the selected cluster.
 
     Raises:
-        InvalidInputError: There is none of this kind, or it is not clear which.
+        InvalidInputError: There is no cluster of this kind, or the choice is ambiguous.
     """
     clusters = {
         name: config
@@ -236,7 +236,7 @@ def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# A wiring together with who looks after its folders, opened and closed with it.
+# A reconciler with its folder provisioner; both are opened and closed together.
 
 
 @asynccontextmanager
@@ -247,18 +247,18 @@ async def open_reconciler(
     options: ProvisionerOptions,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsyncIterator[Reconciler]:
-    """Who plans and applies a wiring.
+    """The reconciler for a request.
 
     Args:
         services: The services, for their configuration.
-        wiring: What is wanted.
+        wiring: The request.
         region: The domain's region; None: see `aws.session.Aws`.
-        options: Who looks after folders, and the cluster's user.
+        options: The folder provisioner, and the cluster's user.
         on_progress: See `Reconciler`.
 
     Raises:
-        InvalidInputError: Something is missing or wrong in what is said of folders.
-        NotFoundError: There is no such user.
+        InvalidInputError: A folder option is missing or invalid.
+        NotFoundError: The user does not exist.
     """
     settings = services.settings
     if options.user is not None:

@@ -1,4 +1,4 @@
-"""What is there: a Studio domain with its profiles and spaces, a file system with its network interfaces and folders. Plain data."""
+"""The actual state: a Studio domain with its profiles and spaces, a file system with its network interfaces and folders. Plain data."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.wire import HIDDEN, As, Wire, wire_property
 
 # --------------------------------------------------------------------------------------------------
-# Lists of custom file systems as SageMaker has them: one of ours is put in, changed or taken out, and the others stay as they are.
+# SageMaker's lists of custom file systems: add, change or remove our entry without changing the
+# others.
 #
-# SageMaker replaces the whole list at each update (UpdateDomain, UpdateUserProfile, UpdateSpace), so it is always read, merged and written.
+# SageMaker replaces the whole list at each update (UpdateDomain, UpdateUserProfile, UpdateSpace),
+# so it is always read, merged and written.
 
 Entry = Mapping[str, Any]
-"""One file system of a list, in the API's own words; members that are newer than this package stay in it."""
+"""One file system of a list, in the API's form; keeps members newer than this package."""
 
 ATTACHED = "attached"
-"""What stands in the place of a path where a space has a file system: it has none of its own."""
+"""Placeholder for the path of a file system in a space, which has no path of its own."""
 
 _SETTING, _ATTACHED = "FSxLustreFileSystemConfig", "FSxLustreFileSystem"
 
 MAX_SETTINGS, MAX_ATTACHED = 10, 5
-"""Entries that `CustomFileSystemConfigs` of a domain or profile, and `CustomFileSystems` of a space, take (SageMaker's service model)."""
+"""Maximum entries of `CustomFileSystemConfigs` of a domain or profile, and of `CustomFileSystems` of a space (SageMaker's service model)."""
 
 
 def mounted_path(entries: Sequence[Entry], file_system: str) -> str | None:
-    """The folder of the file system that a domain's or profile's list mounts; None: it does not have it."""
+    """The folder of the file system in a domain's or profile's list; None if it is not in the list."""
     for entry in entries:
         setting = entry.get(_SETTING) or {}
         if setting.get("FileSystemId") == file_system:
@@ -37,7 +39,7 @@ def mounted_path(entries: Sequence[Entry], file_system: str) -> str | None:
 
 
 def with_path(entries: Sequence[Entry], file_system: str, path: str) -> tuple[Entry, ...]:
-    """The list with that folder of the file system, at its place where it was there, else at the end."""
+    """The list with this folder of the file system, at its existing position, else at the end."""
     new_entry = {_SETTING: {"FileSystemId": file_system, "FileSystemPath": path}}
     if mounted_path(entries, file_system) is None:
         return (*entries, new_entry)
@@ -81,29 +83,29 @@ Mode = Literal["shared", "per-user"]
 HolderKind = Literal["domain", "space defaults", "profile", "space"]
 
 SETTLED_STATE, TRANSIENT_STATES = "InService", frozenset({"Pending", "Updating"})
-"""SageMaker's words for what can be changed, and for what it is at work on."""
+"""SageMaker's states in which a resource can be changed, and in which an update is in progress."""
 
 COMMON_UID, COMMON_GID = 200001, 1001
-"""Whom Studio makes of everybody whose profile was made without a CustomPosixUserConfig (SageMaker's documentation)."""
+"""The user id that Studio gives to profiles without a CustomPosixUserConfig (SageMaker's documentation)."""
 
 
 @dataclass(frozen=True)
 class MountTarget:
-    """Something of a domain that has a list of custom file systems.
+    """A resource of a domain that has a list of custom file systems.
 
     Attributes:
-        kind: What it is.
-        name: Name of the profile or space; of the others the domain's id.
-        status: SageMaker's word for its state; a domain's own for its defaults.
-        entries: The list as it is there.
-        mark: The path that an earlier plan has set there, by the tag that it left (`MARK`); None: none has.
-        uid: A profile's own user number on file systems; None: the one that all have.
+        kind: Its kind.
+        name: Name of the profile or space; for the others the domain's id.
+        status: Its state as SageMaker reports it; the domain's for its defaults.
+        entries: Its current list.
+        mark: The path that an earlier plan has set, from its tag (`MARK`); None: no tag.
+        uid: A profile's own uid on file systems; None: the shared default.
         gid: The same for its group.
-        owner: The profile that a private space belongs to; None for shared ones and all else.
-        apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
-        arn: Its ARN; a domain's own for its defaults.
-        own_mode: The mode that a profile was given alone, which it keeps when the domain's changes; None: the domain's.
-        app_settings: The settings of ``JupyterLab`` and ``CodeEditor``, as the API has them.
+        owner: The profile that owns a private space; None for shared spaces and other kinds.
+        apps: Its running applications, such as ``JupyterLab``: they see new mounts after a restart.
+        arn: Its ARN; the domain's for its defaults.
+        own_mode: A profile's own mode, which it keeps when the domain's changes; None: the domain's.
+        app_settings: The settings of ``JupyterLab`` and ``CodeEditor``, as in the API.
     """
 
     kind: HolderKind
@@ -121,13 +123,13 @@ class MountTarget:
 
     @property
     def words(self) -> str:
-        """Such as ``profile alice``."""
+        """For example ``profile alice``."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True)
 class FileSystemInterface:
-    """A network interface of a file system, its security groups, and those of them that an earlier plan has put there."""
+    """A network interface of a file system, its security groups, and those of them that an earlier plan has added."""
 
     name: str
     groups: tuple[str, ...]
@@ -135,7 +137,7 @@ class FileSystemInterface:
 
 
 Grant = tuple[str, int | None, int]
-"""An entry of an access list (ACL): ``user``, ``group`` or ``other``; whose number, None for the owner and the owning group; permission bits."""
+"""An entry of an access list (ACL): ``user``, ``group`` or ``other``; its id, None for the owner and the owning group; permission bits."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,12 @@ class Folder:
     Attributes:
         uid: Its owner.
         gid: Its group.
-        mode: Its mode. With an access list the bits for the group are the group's own, not the list's mask.
-        acl: Whom the access list names besides, less what its mask takes away.
-        default: The default access list, which what is made in the folder gets; empty: none.
-        other: Whether it is no folder at all, but a file or a link.
-        takes_acls: Whether the file system keeps access lists.
-        empty: Whether nothing is in it, as far as one may look.
+        mode: Its mode. With an access list the group bits are the group's own, not the list's mask.
+        acl: The other entries of the access list, with the mask applied.
+        default: The default access list for new entries of the folder; empty: none.
+        other: Whether it is not a folder, but a file or a link.
+        takes_acls: Whether the file system supports access lists.
+        empty: Whether it is empty, as far as permissions allow to check.
     """
 
     uid: int
@@ -164,7 +166,7 @@ class Folder:
 
     @property
     def words(self) -> str:
-        """Such as ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists as getfacl writes them, less what the mode says already."""
+        """For example ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists in getfacl's format, without what the mode says."""
         parts = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
         mode_bits = {
             "user": self.mode >> 6 & 7,
@@ -196,13 +198,13 @@ class FsxFileSystem:
 
     Attributes:
         name: Its id.
-        kind: AWS' word for its kind: ``LUSTRE`` is wanted.
-        state: AWS' word for its state: ``AVAILABLE`` is wanted.
-        vpc: Its network.
+        kind: Its type as AWS reports it; must be ``LUSTRE``.
+        state: Its state as AWS reports it; must be ``AVAILABLE``.
+        vpc: Its VPC.
         subnets: Its subnets.
         interfaces: Its network interfaces.
-        mount_name: What it is mounted by; None: AWS does not say.
-        folders: Folders that were looked for, by path, None where there is none; None: nobody could look.
+        mount_name: Its mount name; None: AWS does not report it.
+        folders: The requested folders by path, None for missing ones; None: they could not be read.
     """
 
     name: str
@@ -217,17 +219,17 @@ class FsxFileSystem:
 
 @dataclass(frozen=True)
 class ActualState:
-    """All of it.
+    """The complete actual state.
 
     Attributes:
         domain: The domain's id.
-        vpc: The domain's network.
+        vpc: The domain's VPC.
         subnets: The domain's subnets.
         group: The security group with which Studio's applications reach file systems
-            (``security-group-for-inbound-nfs-<domain-id>``); None: there is none.
+            (``security-group-for-inbound-nfs-<domain-id>``); None: it does not exist.
         holders: The domain's own lists, and those of its profiles and spaces.
         file_system: The file system.
-        claim: What an apply says that has begun and has not come to its end (`converging`); None: there is none.
+        claim: The claim of an apply that has started but not finished (`converging`); None: no claim.
     """
 
     domain: str
@@ -240,34 +242,34 @@ class ActualState:
 
 
 # --------------------------------------------------------------------------------------------------
-# What is to be done: steps, each with what was there before and what is there after it, and what stands in its way.
+# The plan: steps, each with its state before and after, and obstacles.
 
 __all__ = ["Mode"]
 
 StepState = Literal["done", "to do", "waits", "blocked"]
-"""``waits``: it can be done once something has passed by itself or by somebody else; ``blocked``: somebody has to decide."""
+"""``waits``: possible after something else has happened; ``blocked``: an admin has to decide."""
 
 NOT_KNOWN = "not known"
-"""What is said to be before a step where nobody could look."""
+"""The state before a step if it could not be read."""
 
 ROOT_UID = 0
-"""In place of the number of the cluster's user. Root, whose number it is, needs no leave."""
+"""Placeholder for the uid of the cluster's user: root, which needs no permissions."""
 
 MAX_UID = 0xFFFFFFFE
-"""The greatest number of a user; the next one means none."""
+"""The highest uid; the next one means none."""
 
 NOT_MOUNTED = "not mounted"
-"""What is said where a list has no folder of the file system."""
+"""Text for a list without a folder of the file system."""
 
 Topic = Literal["data", "isolation", "restarts", "new profiles"]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a plan means for people, a sentence or two.
+    """A consequence of a plan for users, a sentence or two.
 
     Attributes:
-        topic: What it is about: where files are, what keeps others out of them, what has to be started anew, what profiles to come will have.
+        topic: Its topic: where files are, what isolates them, what must be restarted, what new profiles will have.
         text: The sentences.
     """
 
@@ -277,18 +279,18 @@ class Effect:
 
 @dataclass(frozen=True)
 class DesiredState:
-    """What the admin wants.
+    """The desired state.
 
     Attributes:
-        mode: One partition for all, or one for each user profile; None: nothing of ours (`destroy`).
-        shared_path: The folder that all have in mode ``shared``.
-        profiles: Only these profiles, and nothing of the domain's own; they keep the mode when the domain's changes. None: all that have no mode
-            of their own, and those to come.
-        take_over: Also change what somebody else has set.
-        cluster_user: The user number of the cluster's jobs, which is let into the folders; `ROOT_UID`: nobody but their owners is; None: whoever is
-            let in already.
-        folders_are_there: Whether all folders are there already, so that nobody has to look. Studio starts no application whose folder is missing.
-        without_data: Of mode None: whether the folders that were given are deleted, with all that is in them. Until then their marks stay.
+        mode: One partition for all, or one per user profile; None: nothing of ours (`destroy`).
+        shared_path: The common folder in mode ``shared``.
+        profiles: Only these profiles, without the domain's own lists; they keep the mode when the domain's changes. None: all profiles without a mode
+            of their own, and new ones.
+        take_over: Also change entries that others have set.
+        cluster_user: The uid of the cluster's jobs, which gets access to the folders; `ROOT_UID`: only their owners have access; None: users with access
+            keep it.
+        folders_are_there: Whether all folders exist, so that they need not be read. Studio starts no application whose folder is missing.
+        without_data: For mode None: whether to delete the assigned folders with their contents. Until then their tags stay.
     """
 
     mode: Mode | None
@@ -300,21 +302,21 @@ class DesiredState:
     without_data: bool = False
 
     def includes(self, profile: str) -> bool:
-        """Whether it is about a profile."""
+        """Whether it applies to a profile."""
         return self.profiles is None or profile in self.profiles
 
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One thing that is to be there.
+    """One step of a plan.
 
     Attributes:
-        target: What it is done to, such as ``profile alice``.
-        state: Whether it is done already, and whether it can be.
-        before: What is there, in words.
-        after: What is to be there, in words.
+        target: What it changes, such as ``profile alice``.
+        state: Whether it is already done, and whether it can be done.
+        before: The actual state, as text.
+        after: The desired state, as text.
         reason: Why it waits or is blocked.
-        restarts: Applications that see it only once they are started anew.
+        restarts: Applications that see the change only after a restart.
     """
 
     target: str
@@ -326,23 +328,23 @@ class PlanStep:
 
     @property
     def can_be_done(self) -> bool:
-        """Whether an apply does it."""
+        """Whether an apply would do it."""
         return self.state == "to do"
 
     @property
     def is_drift(self) -> bool:
-        """Whether it is not as it is to be; not what nobody could look at."""
+        """Whether the actual state differs from the desired one; False if it could not be read."""
         return self.state != "done" and self.before != NOT_KNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStep(PlanStep):
-    """Put a security group on a network interface of the file system, or take it off.
+    """Add a security group to a network interface of the file system, or remove it.
 
     Attributes:
         interface: The interface.
         group: The group.
-        groups: All groups that it is to have then.
+        groups: All its groups afterwards.
     """
 
     interface: str
@@ -352,11 +354,11 @@ class GroupStep(PlanStep):
 
 @dataclass(frozen=True, kw_only=True)
 class FolderStep(PlanStep):
-    """Make a folder of the file system.
+    """Provision a folder of the file system.
 
     Attributes:
         path: The folder.
-        folder: Owner, mode and access lists that it is to have.
+        folder: Its desired owner, mode and access lists.
     """
 
     path: str
@@ -364,17 +366,17 @@ class FolderStep(PlanStep):
 
     @property
     def private(self) -> bool:
-        """Whether it is for its owner alone, and whom a list names."""
+        """Whether only its owner, and users named in a list, have access."""
         return not self.folder.mode & 0o077
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeletionStep(PlanStep):
-    """Delete a folder of the file system with all that is in it, once nobody mounts it.
+    """Delete a folder of the file system with its contents, once nobody mounts it.
 
     Attributes:
         path: The folder.
-        owner: The user number that it belongs to.
+        owner: The uid of its owner.
     """
 
     path: str
@@ -386,11 +388,11 @@ class EntryStep(PlanStep):
     """Write a list of custom file systems.
 
     Attributes:
-        holder: Whose list it is.
-        entries: The whole list as it is to be.
-        mark: The mark that is to be left there; None: none.
-        own_mode: The mode that a profile is to keep when the domain's changes; None: none.
-        at_work: Whether it waits for SageMaker alone, which an apply waits for.
+        holder: The resource with the list.
+        entries: The complete desired list.
+        mark: The tag to write; None: none.
+        own_mode: The mode that a profile keeps when the domain's changes; None: none.
+        at_work: Whether it only waits for SageMaker, which an apply waits for.
     """
 
     holder: MountTarget
@@ -401,25 +403,25 @@ class EntryStep(PlanStep):
 
     @property
     def removes_mount(self) -> bool:
-        """Whether a folder is mounted by the list before it, and none after it."""
+        """Whether the list mounts a folder before it, and none afterwards."""
         return self.after == NOT_MOUNTED != self.before
 
     @property
     def can_be_done(self) -> bool:
-        """Whether an apply does it."""
+        """Whether an apply would do it."""
         return super().can_be_done or (self.state == "waits" and self.at_work)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimStep(PlanStep):
-    """Bring an apply to its end that was broken off: what it left is looked for everywhere, and its mark on the domain is taken away."""
+    """Complete an interrupted apply: search everywhere for its leftovers, and remove its tag from the domain."""
 
 
 @dataclass(frozen=True)
 class StoragePlan(Wire):
-    """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it.
+    """All steps in order, findings on the whole plan, and its consequences. A finding of level ``error`` refuses the plan.
 
-    Folders to be deleted are no steps: that is done once all steps are, and looked at again before (`admin.deletion`).
+    Folder deletions are not steps: they follow after all steps, and are checked again before (`admin.deletion`).
     """
 
     wanted: DesiredState = field(metadata=HIDDEN)
@@ -431,29 +433,29 @@ class StoragePlan(Wire):
     @property
     @wire_property
     def mode(self) -> Mode | None:
-        """The mode that is wanted."""
+        """The desired mode."""
         return self.wanted.mode
 
     @property
     def drift(self) -> Sequence[PlanStep]:
-        """What is not as it is to be; not what nobody could look at."""
+        """The differences from the desired state; without what could not be read."""
         return [step for step in self.steps if step.is_drift]
 
 
 # --------------------------------------------------------------------------------------------------
-# The mode that each profile is to have, and the folder that follows from it: pure.
+# The desired mode of each profile, and the resulting folder: pure.
 
 FOLDER, MAX_PATH_LENGTH = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+\Z", 200
-"""What the folder that all share looks like, and how long its path may be."""
+"""The pattern of the common folder, and the maximum length of its path."""
 
 
 def is_folder(path: str) -> bool:
-    """Whether this can be the folder that all share: it stands in tags and lists of SageMaker just as it is given, so there is one way to write it."""
+    """Whether this is a valid common folder: tags and lists of SageMaker contain it verbatim, so there is only one way to write it."""
     return len(path) <= MAX_PATH_LENGTH and re.fullmatch(FOLDER, path) is not None
 
 
 def mode_of(profile: MountTarget, desired: DesiredState) -> Mode | None:
-    """The mode that a profile is to have: one that it was given alone stays its own."""
+    """The desired mode of a profile: its own mode takes precedence."""
     if desired.mode is None:
         return None
     own_mode = profile.own_mode if desired.profiles is None else None
@@ -461,33 +463,33 @@ def mode_of(profile: MountTarget, desired: DesiredState) -> Mode | None:
 
 
 def private_path(profile: str) -> str:
-    """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
+    """The folder of a user profile. A profile's name is always a valid folder name (SageMaker's pattern)."""
     return f"/{profile}"
 
 
 def is_shared_folder(profile: MountTarget, desired: DesiredState) -> bool:
-    """Whether the folder of a profile's name is the one that all share, so that it can't be private."""
+    """Whether the folder of a profile's name is the common one, so that it cannot be private."""
     return private_path(profile.name) == desired.shared_path
 
 
 def shared_path_of(profile: MountTarget, desired: DesiredState) -> str:
-    """The shared folder of a profile: one that it was given alone stays."""
+    """The shared folder of a profile; a folder of its own takes precedence."""
     keeps_own = desired.profiles is None and profile.own_mode == "shared"
     return (profile.mark if keeps_own else None) or desired.shared_path
 
 
 # --------------------------------------------------------------------------------------------------
-# Which mode a domain is in by now, from the marks that earlier plans have left: pure.
+# The current mode of a domain, from the tags of earlier plans: pure.
 
 AppliedMode = Literal["shared", "per-user", "both"]
-"""``both``: some of it is of the one and some of the other, as after an `apply` that did not come to its end, or of one profile alone."""
+"""``both``: a mixture, as after an interrupted `apply`, or one for a single profile."""
 
 
 def applied_mode(holders: Iterable[MountTarget]) -> AppliedMode | None:
-    """The mode that was applied last; None: nothing of ours is there.
+    """The mode that was applied last; None: no tags of ours.
 
     Args:
-        holders: What has lists. Only marks count, so what somebody else has set is no mode.
+        holders: The resources with lists. Only tags count, so entries that others have set are no mode.
     """
     private = shared = False
     for holder in holders:
@@ -504,21 +506,23 @@ def applied_mode(holders: Iterable[MountTarget]) -> AppliedMode | None:
 
 
 def applied_shared_path(holders: Iterable[MountTarget]) -> str | None:
-    """The folder that all were given; None: none was."""
+    """The common folder that was applied; None: none."""
     return next(
         (holder.mark for holder in holders if holder.kind == "domain" and holder.mark), None
     )
 
 
 # --------------------------------------------------------------------------------------------------
-# Which folder of a file system each profile and space of a domain mounts in the end, by its own list or the domain's: pure.
+# The folder that each profile and space of a domain finally mounts, by its own list or the
+# domain's: pure.
 #
-# A profile that has a list of its own does not see the domain's. A private space that names the file system mounts what its owner does, a shared one
-# what the domain has for spaces.
+# A profile with a list of its own ignores the domain's. A private space that names the file system
+# mounts its owner's folder, a shared space the domain's
+# folder for spaces.
 
 
 def mounts_by_holder(holders: Iterable[MountTarget], file_system: str) -> Mapping[str, str]:
-    """Folders by the words for who mounts them (`MountTarget.words`); who mounts none is not in it.
+    """Folders by the display name of the resource that mounts them (`MountTarget.words`); resources without a mount are omitted.
 
     Args:
         holders: The lists of a domain.
@@ -546,7 +550,7 @@ def mounts_by_holder(holders: Iterable[MountTarget], file_system: str) -> Mappin
 def apply_to_holders(
     holders: Iterable[MountTarget], steps: Iterable[PlanStep]
 ) -> list[MountTarget]:
-    """The lists once all is done that is not blocked; what waits is counted as done."""
+    """The lists after all steps that are not blocked; waiting steps count as done."""
     then = {
         step.holder.words: step.entries
         for step in steps
@@ -556,25 +560,25 @@ def apply_to_holders(
 
 
 # --------------------------------------------------------------------------------------------------
-# The steps of a plan for a Studio domain as rows of a table: one value a column, so that they can be sorted and searched.
+# The steps of a plan as rows of a table: one value per column, for sorting and search.
 
 RowState = Literal["to-do", "waits", "blocked", "as-wanted", "done", "failed", "not-begun"]
-"""How a step is: the first four as the plan has it, the others once it was applied."""
+"""States of a step: the first four from the plan, the others after an apply."""
 
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step, and what became of it.
+    """A step with its result.
 
     Attributes:
         key: Its number in the plan, from 1.
-        target: What it is done to, such as ``profile alice``.
-        state: How it is.
-        before: What was there.
-        after: What is to be there.
+        target: What it changes, such as ``profile alice``.
+        state: Its state.
+        before: The state before.
+        after: The desired state.
         reason: Why it waits, is blocked or failed.
-        hint: What to do about a failure.
-        restarts: Applications that see it only once they are started anew.
+        hint: How to fix a failure.
+        restarts: Applications that see the change only after a restart.
     """
 
     key: str

@@ -1,7 +1,7 @@
-"""From what is there and what is wanted to the steps: pure, so that a plan is the same wherever it is made.
+"""From the actual and the desired state to the steps: pure, so that the plan is the same everywhere.
 
-In mode ``shared`` the domain's defaults mount one folder for all, so that profiles to come have it too. In mode ``per-user`` the defaults mount
-nothing, and each profile mounts a folder of its own name. Nothing is ever moved: what lies in a folder is there when it is mounted again.
+In mode ``shared`` the domain's defaults mount one folder for all, including new profiles. In mode ``per-user`` the defaults mount
+nothing, and each profile mounts a folder of its own name. Data is never moved: a folder's contents are available when it is mounted again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.finding import Finding
 
 # --------------------------------------------------------------------------------------------------
-# Which folders of the file system there are to be, whose they are, and who may use them besides: pure.
+# The desired folders of the file system, their owners, and who else has access: pure.
 
 NOT_CHECKED = "folders are not checked: use --folders (in a stack: Folders)"
 
@@ -58,8 +58,8 @@ def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderS
     """The folders of a plan.
 
     Args:
-        actual: What is there.
-        desired: What is to be there.
+        actual: The actual state.
+        desired: The desired state.
     """
     if desired.mode is None or desired.folders_are_there:
         return
@@ -76,7 +76,8 @@ def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderS
     if desired.mode == "shared":
         shared.add(desired.shared_path)
     for path in sorted(shared):
-        # With the group's bit, so that what one makes the others may change; sticky, so that nobody exchanges what is another user's.
+        # With the setgid bit, so that members can change each other's files; sticky, so that nobody
+        # replaces another user's.
         folder = Folder(_shared_owner(actual, path, profiles), COMMON_GID, 0o3775)
         yield _folder_step(actual, path, folder, desired.cluster_user)
     for holder in profiles:
@@ -86,7 +87,7 @@ def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderS
 
 
 def _shared_owner(actual: ActualState, path: str, profiles: Iterable[MountTarget]) -> int:
-    """Whose the common folder is: the owner may rename all that lies in it, so where people have numbers of their own it is root's. One that is there keeps its owner."""
+    """The owner of the common folder, who may rename all its entries: root if users have uids of their own. An existing folder keeps its owner."""
     folder = (actual.file_system.folders or {}).get(path)
     if folder is not None:
         return 0 if folder.uid == 0 else COMMON_UID
@@ -94,7 +95,7 @@ def _shared_owner(actual: ActualState, path: str, profiles: Iterable[MountTarget
 
 
 def folder_findings(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
-    """What is to be said of all folders."""
+    """Findings on all folders."""
     if desired.mode is not None and desired.cluster_user and not _takes_acls(actual):
         yield Finding(
             level="warning",
@@ -107,13 +108,13 @@ def folder_findings(actual: ActualState, desired: DesiredState) -> Iterator[Find
 def while_folder_missing(
     step: EntryStep, actual: ActualState, folders: Mapping[str, FolderStep], desired: DesiredState
 ) -> EntryStep:
-    """The step as it can be while its folder is not there: somebody else's is given to nobody, and one that nobody has seen is not mounted.
+    """The step while its folder is missing: another user's folder is not assigned, and an unread one is not mounted.
 
     Args:
-        step: A list of file systems to write.
-        actual: What is there.
+        step: The list of file systems to write.
+        actual: The actual state.
         folders: The folders' steps by path.
-        desired: What is to be there.
+        desired: The desired state.
     """
     path = path_mounted_by(step, actual.file_system.name)
     folder = folders.get(path or "")
@@ -134,14 +135,14 @@ def while_folder_missing(
 
 
 def _is_private(holder: MountTarget, desired: DesiredState) -> bool:
-    """Whether what a list mounts is to be for one profile alone."""
+    """Whether the folder of a list is private to one profile."""
     if holder.kind == "profile":
         return mode_of(holder, desired) == "per-user"
     return holder.owner is not None and desired.mode == "per-user"
 
 
 def path_mounted_by(step: EntryStep, file_system: str) -> str | None:
-    """The folder that is mounted by what a step writes: a private space mounts its owner's. None: none, or not known here."""
+    """The folder that a step mounts; a private space mounts its owner's. None: none, or unknown here."""
     if step.holder.kind != "space":
         return step.after
     attached = [
@@ -192,7 +193,7 @@ def _folder_state(current: Folder, folder: Folder, private: bool) -> tuple[StepS
 
 
 def _with_cluster_user(folder: Folder, user: int) -> Folder:
-    """With lists that let the cluster's user in, and both him and the owner into what the other makes there."""
+    """With lists that give the cluster's user access, and both that user and the owner access to each other's new files."""
     uids = sorted({user, folder.uid})
     default: tuple[Grant, ...] = (
         ("user", None, 7),
@@ -204,7 +205,7 @@ def _with_cluster_user(folder: Folder, user: int) -> Folder:
 
 
 def _keep_grants(folder: Folder, current: Folder) -> Folder:
-    """Whoever was let in stays so: into a folder of all, and into a private one where nothing else is said."""
+    """Keep existing grants: on a common folder, and on a private one unless the plan says otherwise."""
     return replace(
         folder,
         acl=_merge_grants(current.acl, folder.acl),
@@ -224,30 +225,32 @@ def _merge_grants(existing: tuple[Grant, ...], own_grants: tuple[Grant, ...]) ->
 
 
 def _takes_acls(actual: ActualState) -> bool:
-    """Whether the file system keeps access lists, as far as anybody has looked."""
+    """Whether the file system supports access lists, as far as known."""
     folders = actual.file_system.folders
     root = None if folders is None else folders.get(ROOT)
     return root is None or root.takes_acls
 
 
 # --------------------------------------------------------------------------------------------------
-# In which order the steps of a plan are done, and which of them wait for others: pure.
+# The order of a plan's steps, and which of them wait for others: pure.
 #
-# Between two steps nobody is to be left without a folder: an application may start at any moment, and an apply may end at any. So what gives comes before
-# what takes away: profiles have folders of their own before the domain's default goes, and it is there before they lose theirs. What cannot be given keeps
-# what would be taken.
+# No user may be without a folder between two steps: an application may start at any moment, and an
+# apply may end at any. So steps that add come before
+# steps that remove: profiles get their own folders before the domain's default is removed, and the
+# default is set before they lose theirs. What cannot be added
+# keeps what would be removed.
 
 _ORDER = ("domain", "space defaults", "profile", "space")
 
 _WITHOUT_APPS = frozenset({"Failed", "Deleting", "Delete_Failed"})
-"""SageMaker's words for profiles in which nothing can be started."""
+"""SageMaker's states of profiles in which nothing can be started."""
 
 
 def stages(plan: StoragePlan) -> list[list[PlanStep]]:
-    """Steps that may be done at the same time, one list after the other.
+    """Groups of steps that may run concurrently, one group after the other.
 
     Args:
-        plan: The plan. Claims are not among them: who claims the domain takes the claim away.
+        plan: The plan. Excludes claims: the claimant removes the claim.
     """
     steps_by_stage: dict[int, list[PlanStep]] = {}
     scripts: dict[int, list[PlanStep]] = {}
@@ -266,26 +269,26 @@ def stages(plan: StoragePlan) -> list[list[PlanStep]]:
 
 
 def _stage(step: PlanStep, desired: DesiredState) -> int:
-    """Both lists of a domain are one thing to SageMaker, and so never written at the same time."""
+    """Both lists of a domain are one resource at SageMaker, and so never written concurrently."""
     if isinstance(step, GroupStep):
         return 0
     if not isinstance(step, EntryStep):
         return 1
     number = _ORDER.index(step.holder.kind)
     is_late = desired.mode is not None and step.removes_mount and number < 2
-    # The defaults' own order is turned round as well: shared spaces lose theirs before profiles do.
+    # The order of the defaults is reversed too: shared spaces lose theirs before profiles do.
     return 7 - number if is_late else 2 + number
 
 
 def with_waits(
     steps: Iterable[PlanStep], actual: ActualState, desired: DesiredState
 ) -> tuple[PlanStep, ...]:
-    """The steps, those that would leave somebody without a folder as steps that wait.
+    """The steps; those that would leave a user without a folder wait.
 
     Args:
         steps: All steps of a plan.
-        actual: What is there.
-        desired: What is to be there.
+        actual: The actual state.
+        desired: The desired state.
     """
     known_steps = tuple(steps)
     then = {step.target for step in known_steps if step.can_be_done}
@@ -302,13 +305,13 @@ def with_waits(
 def reason_to_wait(
     step: PlanStep, actual: ActualState, desired: DesiredState, written_targets: Collection[str]
 ) -> str | None:
-    """Who would be left without a folder by a step, in words; None: nobody.
+    """Which users a step would leave without a folder, as text; None: none.
 
     Args:
         step: The step.
-        actual: What is there.
-        desired: What is to be there.
-        written_targets: Targets of the lists that are written by then.
+        actual: The actual state.
+        desired: The desired state.
+        written_targets: Targets of the lists that are written before.
     """
     if desired.mode is None or not isinstance(step, EntryStep) or not step.removes_mount:
         return None
@@ -334,7 +337,7 @@ def reason_to_wait(
 
 
 def _is_default(actual: ActualState, path: str, written_targets: Collection[str]) -> bool:
-    """Whether profiles without a list mount this folder; not where nobody has looked."""
+    """Whether profiles without a list mount this folder; False if unknown."""
     for holder in actual.holders:
         if holder.kind == "domain":
             return (
@@ -345,10 +348,12 @@ def _is_default(actual: ActualState, path: str, written_targets: Collection[str]
 
 
 # --------------------------------------------------------------------------------------------------
-# Which folders are deleted when all is taken back and an admin says twice that they are to be: pure.
+# The folders that `destroy` deletes after a second confirmation: pure.
 #
-# Only those that a mark names, so that were given from here, and that nobody mounts then. They need not have been made from here: what was there before an
-# apply, and was given to its owner by it, is deleted too. Marks stay until folders are gone, so that what is broken off may be done again.
+# Only folders that a tag names, so that we assigned them, and that nobody mounts afterwards. We
+# need not have created them: folders that existed before an
+# apply, and that it assigned to their owner, are deleted too. Tags stay until the folders are gone,
+# so that an interrupted run can be repeated.
 
 DELETED_TEXT = "deleted with all its content"
 
@@ -356,11 +361,11 @@ DELETED_TEXT = "deleted with all its content"
 def deletion_steps(
     actual: ActualState, desired: DesiredState, entries: Sequence[EntryStep]
 ) -> Iterator[DeletionStep]:
-    """The folders that are to be deleted.
+    """The folders to delete.
 
     Args:
-        actual: What is there.
-        desired: What is to be there.
+        actual: The actual state.
+        desired: The desired state.
         entries: The lists that are written before.
     """
     if desired.mode is not None or not desired.without_data:
@@ -389,12 +394,12 @@ def deletion_steps(
 def recheck(
     actual: ActualState, now: ActualState, step_now: DeletionStep | None, step_before: DeletionStep
 ) -> DeletionStep:
-    """The step of a folder after another look; what has begun meanwhile may stop it.
+    """The step of a folder after another read; new activity may block it.
 
     Args:
-        actual: What was there when an admin was asked.
-        now: What is there.
-        step_now: The step by what is there now; None: no mark names the folder any more.
+        actual: The actual state when the admin confirmed.
+        now: The actual state now.
+        step_now: The step by the state now; None: no tag names the folder.
         step_before: The step that the admin saw.
     """
     if step_now is None:
@@ -413,7 +418,7 @@ def recheck(
 
 
 def refusal(step: DeletionStep) -> HyperpodError | None:
-    """The error of a folder that cannot be deleted; None: it is gone already."""
+    """The error of a folder that cannot be deleted; None: it is already gone."""
     if step.state == "done":
         return None
     return RefusedError(
@@ -424,7 +429,7 @@ def refusal(step: DeletionStep) -> HyperpodError | None:
 
 
 def _running_targets(actual: ActualState, path: str, mounts: Mapping[str, str]) -> list[str]:
-    """Spaces and profiles in which something runs that mounts a folder, or a part of it."""
+    """Spaces and profiles with running applications that mount a folder, or a part of it."""
     return [
         holder.words
         for holder in actual.holders
@@ -434,7 +439,7 @@ def _running_targets(actual: ActualState, path: str, mounts: Mapping[str, str]) 
 
 
 def _marked_paths(entries: Iterable[EntryStep]) -> Iterator[str]:
-    """The folders that marks name; that of a space is none, and what anybody may have written into a tag need not be one either."""
+    """The folders that tags name; spaces have none, and a tag may contain anything that somebody wrote into it."""
     for step in entries:
         mark = step.holder.mark
         if step.holder.kind != "space" and mark is not None and is_folder(mark):
@@ -442,7 +447,7 @@ def _marked_paths(entries: Iterable[EntryStep]) -> Iterator[str]:
 
 
 def _overlap(path: str, other_path: str | None) -> bool:
-    """Whether one of two folders is in the other, or both are one."""
+    """Whether two folders are the same, or one contains the other."""
     if other_path is None:
         return False
     first, second = (PurePosixPath("/", normpath(item).lstrip("/")) for item in (path, other_path))
@@ -468,7 +473,7 @@ def _deletion_step(actual: ActualState, path: str) -> DeletionStep:
 
 
 def _deletion_state(folder: Folder | None, owner: int) -> tuple[StepState, str | None, int]:
-    """Whether a folder can be deleted, why not, and whose it is."""
+    """Whether a folder can be deleted, why not, and its owner."""
     if folder is None:
         return "done", None, owner
     if folder.other:
@@ -481,7 +486,7 @@ def _deletion_state(folder: Folder | None, owner: int) -> tuple[StepState, str |
 
 
 def _owner(holders: Iterable[MountTarget], path: str) -> int:
-    """Whose a folder is that was given from here."""
+    """The owner of a folder that we assigned."""
     for holder in holders:
         if (
             holder.kind == "profile"
@@ -493,15 +498,15 @@ def _owner(holders: Iterable[MountTarget], path: str) -> int:
 
 
 MAX_GROUPS = 5
-"""Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
+"""Maximum security groups per network interface, unless the account's quota was raised (VPC quotas)."""
 
 
 def plan(actual: ActualState, desired: DesiredState) -> StoragePlan:
-    """The steps, in the order in which they build on each other, also those that are done.
+    """The steps in dependency order, including those that are already done.
 
     Args:
-        actual: What is there.
-        desired: What is to be there.
+        actual: The actual state.
+        desired: The desired state.
     """
     folders = {step.path: step for step in folder_steps(actual, desired)}
     entries = [
@@ -536,7 +541,7 @@ def _claims(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
 def adjust_to_status(
     state: StepState, reason: str | None, holder: MountTarget
 ) -> tuple[StepState, str | None]:
-    """State and reason of a step on something that SageMaker may be at work on."""
+    """State and reason of a step on a resource that SageMaker may be updating."""
     if state == "to do" and holder.status in TRANSIENT_STATES:
         return "waits", f"SageMaker is changing it ({holder.status})"
     if state == "to do" and holder.status != SETTLED_STATE:
@@ -550,7 +555,7 @@ def adjust_to_status(
 def _groups(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
     if actual.group is None or desired.profiles is not None:
         return
-    # Taken off last: `destroy` writes the lists first.
+    # Removed last: `destroy` writes the lists first.
     for interface in actual.file_system.interfaces:
         step = _group_step(interface, actual.group, desired)
         if step is not None:
@@ -596,7 +601,7 @@ def _entries(actual: ActualState, desired: DesiredState) -> Iterator[EntryStep]:
         if holder.kind == "profile":
             is_selected = holder.name in chosen_names
         else:
-            # A private space goes with its owner; all else is the whole domain's.
+            # A private space follows its owner; all else concerns the whole domain.
             is_selected = desired.profiles is None or holder.owner in chosen_names
         if is_selected:
             yield (
@@ -630,7 +635,7 @@ def _setting_step(actual: ActualState, holder: MountTarget, desired: DesiredStat
         reason = f"it already has {len(holder.entries)} file systems, and {lists.MAX_SETTINGS} are allowed"
     mark = None if foreign and state == "done" else path
     if desired.without_data:
-        mark = holder.mark  # it names the folder until that is deleted
+        mark = holder.mark  # it names the folder until the folder is deleted
     own_mode = _own_mode(holder, desired) if mark is not None else None
     if state == "done":
         state, reason = _mark_state(holder, mark, own_mode)
@@ -639,13 +644,13 @@ def _setting_step(actual: ActualState, holder: MountTarget, desired: DesiredStat
 
 
 def _conflicts(holder: MountTarget, desired: DesiredState, current_path: str | None) -> bool:
-    """Whether somebody else's folder is to go: the domain's default does no harm to whom has a folder of his own, and is left."""
+    """Whether the step would remove another's folder: the domain's default does not affect a profile with a folder of its own, and stays."""
     in_the_way = holder.kind == "profile" and desired.mode == "shared"
     return desired.take_over or (in_the_way and current_path != desired.shared_path)
 
 
 def _foreign_findings(steps: Iterable[EntryStep], desired: DesiredState) -> Iterator[Finding]:
-    """What somebody else has set, and is neither changed nor a step that is blocked."""
+    """Entries of others that are neither changed nor a blocked step."""
     for step in steps:
         holder = step.holder
         if (
@@ -664,7 +669,7 @@ def _foreign_findings(steps: Iterable[EntryStep], desired: DesiredState) -> Iter
 
 
 def _is_ours(holder: MountTarget, desired: DesiredState, current_path: str) -> bool:
-    """Whether we have set the folder that a list mounts: the mark says so, or is of another folder that we set at the same time."""
+    """Whether we set the folder that a list mounts: the tag names it, or another folder that we set at the same time."""
     if holder.mark is None or holder.mark == current_path:
         return holder.mark is not None
     private = private_path(holder.name) if holder.kind == "profile" else None
@@ -674,9 +679,10 @@ def _is_ours(holder: MountTarget, desired: DesiredState, current_path: str) -> b
 def _mark_state(
     holder: MountTarget, mark: str | None, own_mode: Mode | None
 ) -> tuple[StepState, str | None]:
-    """Whether something is to be done where the list is as wanted already: what says whose it is."""
+    """Whether a tag must change although the list is already as desired."""
     if mark is None:
-        # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
+        # If another's list stays unchanged, the tag shows that it was ours; it is removed with all
+        # else.
         has_mark = holder.mark is not None
         return ("to do", "our tag is still there") if has_mark else ("done", None)
     if holder.mark not in {None, mark}:
@@ -688,31 +694,32 @@ def _mark_state(
 
 
 def _own_mode(holder: MountTarget, desired: DesiredState) -> Mode | None:
-    """The mode that a profile is to keep when the domain's changes."""
+    """The mode that a profile keeps when the domain's changes."""
     if holder.kind != "profile" or desired.mode is None:
         return None
     return holder.own_mode if desired.profiles is None else desired.mode
 
 
 def _path_for(holder: MountTarget, desired: DesiredState, actual: ActualState) -> str | None:
-    """The folder that this one's own list is to mount; None: none."""
+    """The desired folder of a resource's own list; None: none."""
     if desired.mode is None:
         return None
     if holder.kind != "profile":
         return desired.shared_path if desired.mode == "shared" else None
     if mode_of(holder, desired) == "per-user":
         return private_path(holder.name)
-    # The domain's default is for those without a list of their own.
+    # The domain's default is for profiles without a list of their own.
     other_entries = lists.without_path(holder.entries, actual.file_system.name)
     is_individual = desired.profiles is not None or holder.own_mode is not None
     return shared_path_of(holder, desired) if other_entries or is_individual else None
 
 
 def _space_step(actual: ActualState, holder: MountTarget, desired: DesiredState) -> EntryStep:
-    """A space names the file system; which folder it mounts is its owner's, or the defaults', to say."""
+    """A space names the file system; its owner or the defaults determine the folder."""
     file_system = actual.file_system.name
     has = lists.is_attached(holder.entries, file_system)
-    # In a shared space everybody acts as the space, so a folder of one profile is not offered there.
+    # In a shared space all users act as the space, so the folder of one profile is not offered
+    # there.
     attach = desired.mode is not None and (holder.owner is not None or desired.mode == "shared")
     if has and not attach and holder.mark != lists.ATTACHED and not desired.take_over:
         attach = True

@@ -1,4 +1,4 @@
-"""A domain and a file system by what an admin names: what is there, the plan, and its execution, for every face."""
+"""Reconciler: the actual state of a domain and a file system, the plan, and its execution, for all user interfaces."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 @dataclass(frozen=True)
 class StorageRequest:
-    """What an admin names.
+    """A request.
 
     Attributes:
         domain: The domain's id.
-        wanted: What is to be there.
-        cluster: The HyperPod cluster whose file system it is; None: `file_system` names it.
+        wanted: The desired state.
+        cluster: The HyperPod cluster whose file system to use; None: `file_system` names it.
         file_system: The file system's id; None: the one that the cluster mounts.
-        mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
-        lifecycle: What is wanted of lifecycle configurations; None: they are left alone.
-        subset: Only these are read, and what is wanted for all is planned for them; None: all.
+        mounted_at: Where the whole file system is mounted on this machine, to provision folders there; None: it is not.
+        lifecycle: The desired lifecycle configurations; None: unchanged.
+        subset: Only these are read, and planned by the rules for all; None: all.
         may_be_missing: Whether the file system may have been deleted.
     """
 
@@ -58,13 +58,13 @@ class StorageRequest:
 
 
 class Reconciler:
-    """Plans and applies a wiring.
+    """Plans and applies a request.
 
     Args:
         aws: AWS in the domain's region.
-        request: What is wanted.
-        on_progress: Called with the number of profiles and spaces that were read so far, and how many there are.
-        provisioner: Who looks at folders and makes them; default: this machine where the wiring says where it has the file system, else nobody.
+        request: The request.
+        on_progress: Called with the number of profiles and spaces read so far, and the total.
+        provisioner: Provisions folders; default: this machine if the request says where the file system is mounted, else none.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class Reconciler:
         self.stopped = False
 
     def stop(self) -> None:
-        """Let no further step begin."""
+        """Start no further step."""
         self.stopped = True
 
     async def plan(
         self, known_folders: Mapping[str, Folder | None] | None = None
     ) -> tuple[ActualState, StoragePlan]:
-        """What is there, and what is to be done.
+        """Read the actual state and compute the plan.
 
         Args:
-            known_folders: Folders that were seen just now, which are not looked at again; others are.
+            known_folders: Folders that were just read; others are read again.
 
         Raises:
-            InvalidInputError: Nobody says which file system.
-            NotFoundError: There is no such domain, user profile, cluster or file system.
+            InvalidInputError: The file system is not specified.
+            NotFoundError: The domain, a user profile, the cluster or the file system does not exist.
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
         request = self._request
@@ -131,7 +131,7 @@ class Reconciler:
     async def apply(
         self, actual: ActualState, storage_plan: StoragePlan
     ) -> AsyncIterator[StepResult]:
-        """Do a plan's steps, and look through everything again until nothing is left, see `converging`; once it is stopped (`stop`) those that are left are told as not done.
+        """Apply a plan, with further passes until nothing is left, see `converging`; after `stop`, the remaining steps are reported as not done.
 
         Raises:
             HyperpodError: See `converging.converge`.
@@ -144,17 +144,17 @@ class Reconciler:
     async def delete(
         self, actual: ActualState, steps: Sequence[DeletionStep]
     ) -> Mapping[str, HyperpodError | None]:
-        """Delete folders that nobody mounts any more. Everything is looked at again before.
+        """Delete folders that nobody mounts. Reads the actual state again before.
 
         Args:
-            actual: What was there when an admin was asked.
-            steps: The folders that were named to him.
+            actual: The actual state when the admin confirmed.
+            steps: The folders that the admin confirmed.
 
         Returns:
-            What kept each, by its path, from being deleted; None: nothing.
+            The error of each folder, by path; None on success.
 
         Raises:
-            HyperpodError: It cannot be looked at again; see `plan`.
+            HyperpodError: Reading the state again failed; see `plan`.
         """
         state_now, storage_plan = await self.plan()
         steps_now = {step.path: step for step in storage_plan.deletions}
@@ -174,10 +174,10 @@ class Reconciler:
         return ended
 
     def executor(self, actual: ActualState, guard: Guard | None = None) -> Executor:
-        """Who does the steps of a plan that was made from this.
+        """The executor for a plan from this state.
 
         Args:
-            actual: What was there when it was made.
+            actual: The actual state when the plan was made.
             guard: See `Executor`.
         """
 
@@ -219,11 +219,11 @@ class Reconciler:
         )
 
     async def file_system(self) -> str:
-        """The file system's id: what was named, else the one that the cluster mounts.
+        """The file system's id: the given one, else the one that the cluster mounts.
 
         Raises:
-            InvalidInputError: Nobody says which.
-            NotFoundError: There is no such cluster.
+            InvalidInputError: Neither is specified.
+            NotFoundError: The cluster does not exist.
         """
         return self._request.file_system or await self._cluster_file_system()
 
@@ -231,7 +231,7 @@ class Reconciler:
         """The file system that the cluster's instances mount.
 
         Raises:
-            InvalidInputError: They mount no file system that AWS knows, or several.
+            InvalidInputError: They mount no file system that AWS lists, or several.
         """
         name = self._request.cluster
         if name is None:
@@ -254,10 +254,10 @@ class Reconciler:
 
 
 def _check_profiles(actual: ActualState, desired: DesiredState) -> None:
-    """See that the profiles are there that are named.
+    """Check that the named profiles exist.
 
     Raises:
-        NotFoundError: One is not.
+        NotFoundError: One does not.
     """
     names = {holder.name for holder in actual.holders if holder.kind == "profile"}
     missing = sorted((desired.profiles or frozenset()) - names)
@@ -273,7 +273,7 @@ def _check_profiles(actual: ActualState, desired: DesiredState) -> None:
 def _for_file_system(
     file_system: FsxFileSystem, provisioner: FolderProvisioner
 ) -> FolderProvisioner:
-    """A keeper for just this file system: what this machine has mounted may be another one."""
+    """The provisioner restricted to this file system: this machine may have another one mounted."""
     return (
         provisioner.for_file_system(file_system)
         if isinstance(provisioner, LocalFolderProvisioner)
@@ -282,14 +282,14 @@ def _for_file_system(
 
 
 async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
-    """What AWS tells of a cluster that scripts of lifecycle configurations need, by the names of their settings.
+    """AWS' data on a cluster for scripts of lifecycle configurations, by setting.
 
     Args:
         aws: AWS in the cluster's region.
-        name: The cluster; None: only the region is told.
+        name: The cluster; None: only the region is included.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     region = await aws.region()
@@ -308,7 +308,7 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
 
 
 async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str | None:
-    """Where a cluster's instances have the whole file system, as it was given when their groups were made.
+    """The mount point of the whole file system on a cluster's instances, from the settings of their groups.
 
     Args:
         aws: AWS in the cluster's region.
@@ -316,7 +316,7 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         file_system: The file system's id; None: the one that they mount.
 
     Returns:
-        The place; None: AWS does not know of one, or of several, or may not be asked.
+        The mount point; None: AWS lists none or several, or denies permission.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -337,7 +337,7 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
 
 
 def _cluster_file_systems(cluster: HyperpodCluster) -> list[str]:
-    """The file systems that a cluster's instances mount, as far as AWS knows."""
+    """The file systems that a cluster's instances mount, as far as AWS lists them."""
     return sorted(
         {
             storage.dns_name.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Requests of the Admin page: who may, what can be chosen, a plan for a Studio domain, and its execution."""
+"""Requests of the Admin page: permissions, choices, a plan for a Studio domain, and its execution."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# What requests of the Admin page are answered with.
+# Responses of the Admin page.
 
 
 @dataclass(frozen=True)
 class AdminRightsAnswer:
-    """Whether the Admin page is offered: AWS says that the server's role may change user profiles of the domain. Else `reason` says why not."""
+    """Whether the Admin page is offered: the server's role must have permission to change user profiles of the domain. Else `reason` says why not."""
 
     offered: bool
     domain: str | None
@@ -43,7 +43,7 @@ class AdminRightsAnswer:
 
 @dataclass(frozen=True)
 class AdminFolderCluster:
-    """A cluster of the configuration whose jobs can make folders."""
+    """A configured cluster whose jobs can provision folders."""
 
     name: str
     kind: SchedulerName
@@ -51,7 +51,7 @@ class AdminFolderCluster:
 
 @dataclass(frozen=True)
 class AdminChoices:
-    """What can be chosen; `domain` is this space's, `folder_clusters` are those of the configuration. What AWS does not tell is left out, and noted."""
+    """The available choices; `domain` is this space's, `folder_clusters` are the configured ones. What AWS does not report is omitted, with a note."""
 
     domain: str | None
     domains: tuple[DomainChoice, ...]
@@ -62,7 +62,7 @@ class AdminChoices:
 
 @dataclass(frozen=True)
 class AdminMode:
-    """Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given."""
+    """The current mode of a domain, by its own settings and its first profiles; null: nothing of ours was set. `shared_path` is the common folder."""
 
     mode: Literal["shared", "per-user", "both"] | None
     shared_path: str | None
@@ -70,7 +70,7 @@ class AdminMode:
 
 @dataclass(frozen=True)
 class AdminAsked:
-    """What a plan was asked for; `mode` is null where all is taken back."""
+    """The request of a plan; `mode` is null to remove all settings."""
 
     region: str | None
     domain: str
@@ -85,7 +85,7 @@ class AdminAsked:
 
 @dataclass(frozen=True)
 class AdminProgress:
-    """How far something is."""
+    """Progress."""
 
     done: int
     total: int
@@ -93,7 +93,7 @@ class AdminProgress:
 
 @dataclass(frozen=True)
 class AdminCounts:
-    """How many steps are how: see `AdminStep`."""
+    """Number of steps by state: see `AdminStep`."""
 
     as_wanted: int
     to_do: int
@@ -103,7 +103,7 @@ class AdminCounts:
 
 @dataclass(frozen=True)
 class AdminDrift:
-    """How many things of a kind there are, and how many of them are not as wanted."""
+    """Number of resources of a kind, and how many of them differ from the desired state."""
 
     kind: str
     total: int
@@ -112,7 +112,7 @@ class AdminDrift:
 
 @dataclass(frozen=True)
 class AdminRestart:
-    """What runs somewhere and sees the change only once it is started anew."""
+    """Running applications that see the change only after a restart."""
 
     target: str
     apps: list[str]
@@ -120,7 +120,7 @@ class AdminRestart:
 
 @dataclass(frozen=True)
 class AdminFinding:
-    """What is to be said of the whole; one of level `error` keeps the plan from being applied."""
+    """A finding on the whole plan; with level `error` the plan cannot be applied."""
 
     level: str
     code: str
@@ -130,7 +130,10 @@ class AdminFinding:
 
 @dataclass(frozen=True)
 class AdminPlan:
-    """A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`."""
+    """A plan without its steps.
+
+    `id` confirms it; `changed` means that it replaces a confirmed plan, of which nothing was done. `now` is the mode that was applied last, or `both`.
+    """
 
     id: str
     changed: bool
@@ -145,7 +148,7 @@ class AdminPlan:
 
 @dataclass(frozen=True)
 class AdminResults:
-    """How many steps were done, failed, and are left."""
+    """Number of steps that were done, failed, and are left."""
 
     done: int
     failed: int
@@ -154,7 +157,10 @@ class AdminResults:
 
 @dataclass(frozen=True)
 class AdminWork:
-    """The newest plan of this server, and what became of it. `number` is 0 before the first; `problem` says why it broke; `read` is how many profiles and spaces were looked at."""
+    """The newest plan of this server, with its results.
+
+    `number` is 0 before the first; `problem` says why it failed; `read` is the number of profiles and spaces read.
+    """
 
     number: int
     version: int
@@ -184,10 +190,10 @@ _FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 
 
 class AdminFoldersBody(RequestModel):
-    """Who looks at the folders of the file system and makes them, and what that one has to know."""
+    """The folder provisioner and its options."""
 
     by: Literal["here", SchedulerName, "none"]
-    """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody."""
+    """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or none."""
     mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
     """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
     cluster: _Text | None = None
@@ -195,40 +201,40 @@ class AdminFoldersBody(RequestModel):
     queue: _Text | None = None
     """The Slurm partition of the job."""
     namespace: _Text | None = None
-    """Where the claim is; default: the cluster's of the configuration."""
+    """The namespace of the claim; default: the configured one."""
     claim: _Text | None = None
-    """The claim of the whole file system; default: the same."""
+    """The claim of the whole file system; default: the configured one."""
     image: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
-    """The pod's image, by its digest; default: the same."""
+    """The pod's image, by its digest; default: the configured one."""
     user: _Text | None = None
-    """The user of the cluster's jobs, by number or name, who is let into the folders."""
+    """The user of the cluster's jobs, by uid or name, who gets access to the folders."""
 
 
 class AdminPlanBody(RequestModel):
-    """What is to be there."""
+    """The desired state."""
 
     mode: Literal["shared", "per-user"] | None
-    """One folder for all, or one for each user profile; null: what was set is taken back."""
+    """One folder for all, or one per user profile; null: remove all settings."""
     domain: _Domain | None = None
     """The domain's id; default: this space's."""
     cluster: _Text | None = None
     """The HyperPod cluster whose file system it is."""
     file_system: _FileSystem | None = None
-    """The file system, in place of a cluster."""
+    """The file system, instead of a cluster."""
     region: Annotated[str | None, Field(pattern=REGION)] = None
-    """The domain's region; default: the one that AWS is asked in where nobody names one."""
+    """The domain's region; default: the default region."""
     shared_path: Annotated[str, Field(min_length=2, max_length=1024)] = "/shared"
-    """The folder that all have in mode `shared`."""
+    """The common folder in mode `shared`."""
     profiles: Annotated[list[_Text] | None, Field(min_length=1, max_length=10_000)] = None
-    """Only these user profiles, and nothing of the domain's own; default: all."""
+    """Only these user profiles, without the domain's own lists; default: all."""
     take_over: bool = False
-    """Change also what somebody else has set."""
+    """Also change entries that others have set."""
     folders: AdminFoldersBody | None = None
-    """Who looks at folders and makes them; default: nobody. Where all is taken back nobody has to."""
+    """The folder provisioner; default: none. Not needed to remove all settings."""
 
 
 class AdminModeQuery(RequestModel):
-    """Of which domain and file system."""
+    """Which domain and file system."""
 
     domain: _Domain
     """The domain's id."""
@@ -237,20 +243,20 @@ class AdminModeQuery(RequestModel):
 
 
 class AdminApplyBody(RequestModel):
-    """Which plan is confirmed."""
+    """The confirmed plan."""
 
     plan: _Text
     """The plan's `id`."""
 
 
 async def show_admin_rights(call: Call) -> AdminRightsAnswer:
-    """Whether the Admin page is offered to this server's user. AWS is asked at most once an hour where it says yes or no."""
+    """Check whether the Admin page is offered to this server's user. The answer is cached for an hour."""
     result = await (await call.process.admin()).rights.look()
     return AdminRightsAnswer(result.offered, result.domain, result.reason)
 
 
 async def list_admin_choices(call: Call) -> AdminChoices:
-    """Domains of Studio, file systems of FSx for Lustre, and clusters for folders, from which an admin can choose."""
+    """List Studio domains, FSx for Lustre file systems, and clusters for folders to choose from."""
     from hyperpod_jlab.admin.fsx.service import find_choices
     from hyperpod_jlab.aws.session import Aws
 
@@ -267,7 +273,7 @@ async def list_admin_choices(call: Call) -> AdminChoices:
 
 
 async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[str]]:
-    """Clusters of the configuration whose jobs can make folders, and a note where it tells none."""
+    """Configured clusters whose jobs can provision folders, and a note if the configuration is unreadable."""
     try:
         settings = (await call.process.hyperpod()).settings
     except HyperpodError as error:
@@ -280,33 +286,33 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
 
 
 async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
-    """Which mode a domain is in by now: a quick look, which a plan does not need."""
+    """Get the current mode of a domain: a quick check, independent of a plan."""
     from hyperpod_jlab.admin.fsx.aws import StateQuery, StateReader
     from hyperpod_jlab.admin.fsx.models import applied_mode, applied_shared_path
     from hyperpod_jlab.aws.session import Aws
 
-    del call  # it is for all servers the same
+    del call  # it is the same for all servers
     holders = await StateReader(Aws(), StateQuery(query.domain, query.file_system)).read_first()
     return AdminMode(applied_mode(holders), applied_shared_path(holders))
 
 
 async def show_admin_work(call: Call) -> AdminWork:
-    """The newest plan of this server, and what became of it: it goes on when nobody looks."""
+    """Get the newest plan of this server, with its results. It continues without clients."""
     return _to_work((await _plans(call)).last)
 
 
 async def begin_admin_plan(call: Call, body: AdminPlanBody) -> AdminWork:
-    """Plan what is to be done, and change nothing. While the same plan is made that one is answered."""
+    """Make a plan; changes nothing. If the same plan is already in progress, that one is returned."""
     return _to_work((await _plans(call)).plan(_to_request(body)))
 
 
 async def apply_admin_plan(call: Call, body: AdminApplyBody) -> AdminWork:
-    """Do what a plan says. Where something would be done that it does not show, nothing is, and the new plan is there with `changed`."""
+    """Apply a plan. If an apply would differ from the plan, nothing is done, and the new plan is returned with `changed`."""
     return _to_work((await _plans(call)).apply(body.plan))
 
 
 async def cancel_admin_work(call: Call) -> AdminWork:
-    """Begin no further step; those that are under way come to their end."""
+    """Start no further step; steps in progress finish."""
     return _to_work(await (await _plans(call)).cancel())
 
 
@@ -322,10 +328,10 @@ def _own_domain() -> str | None:
 
 
 def _to_request(body: AdminPlanBody) -> PlanRequest:
-    """What is asked for.
+    """The plan request.
 
     Raises:
-        InvalidInputError: Nobody says which domain or file system, or a folder is none.
+        InvalidInputError: The domain or file system is missing, or a folder is invalid.
     """
     from hyperpod_jlab.admin.fsx.models import DesiredState, is_folder
     from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
@@ -350,17 +356,17 @@ def _to_request(body: AdminPlanBody) -> PlanRequest:
         )
     profiles = frozenset(body.profiles) if body.profiles else None
     desired = DesiredState(body.mode, path, profiles, body.take_over)
-    # As in `hpj admin destroy`: scripts of ours go too.
+    # As in `hpj admin destroy`: also removes our scripts.
     scripts = NOTHING if body.mode is None else None
     wiring = StorageRequest(domain, desired, body.cluster, body.file_system, lifecycle=scripts)
     return PlanRequest(wiring, body.region, _provisioner_options(body.folders))
 
 
 def _provisioner_options(body: AdminFoldersBody | None) -> ProvisionerOptions:
-    """Who looks after folders.
+    """The folder provisioner's options.
 
     Raises:
-        InvalidInputError: What is said does not go together, or there is no such folder.
+        InvalidInputError: The options do not fit together, or the folder does not exist.
     """
     from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, find_mismatch
 
@@ -474,7 +480,7 @@ def _kind(step: PlanStep) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The steps of the newest plan for a Studio domain, page by page.
+# A page of steps; while `loading`, results are still arriving.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -489,7 +495,7 @@ class StepsQuery(TableQuery):
     """Which steps."""
 
     state: RowState | None = None
-    """Only those that are so."""
+    """Only steps in this state."""
 
 
 _STATES: Mapping[StepState, RowState] = {
@@ -503,7 +509,7 @@ _ENDED_STATES = frozenset({"applied", "stopped", "failed"})
 
 
 async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
-    """The steps of the newest plan, in their order; none before there is one."""
+    """List the steps of the newest plan, in order; empty before the first plan."""
     from hyperpod_jlab.admin.fsx.service import BUSY
 
     work = (await call.process.admin()).plans.last

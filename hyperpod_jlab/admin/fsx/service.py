@@ -1,4 +1,4 @@
-"""What an admin can choose from: domains of Studio, and file systems with the HyperPod clusters that mount them."""
+"""The admin's choices: Studio domains, and file systems with the HyperPod clusters that mount them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from hyperpod_jlab.core.wire import to_plain
 from hyperpod_jlab.run.services import Hyperpod
 
 _CONCURRENCY = 8
-"""Clusters that are described at a time."""
+"""Clusters that are described concurrently."""
 
 _LUSTRE = "LUSTRE"
 
 
 @dataclass(frozen=True)
 class DomainChoice:
-    """A domain of Studio: its id and its name."""
+    """A Studio domain: its id and its name."""
 
     id: str
     name: str
@@ -55,13 +55,13 @@ class DomainChoice:
 
 @dataclass(frozen=True)
 class FileSystemChoice:
-    """A file system of FSx for Lustre.
+    """An FSx for Lustre file system.
 
     Attributes:
         id: Its id.
-        name: What its tag ``Name`` says; None: it has none.
-        state: AWS' word for its state.
-        clusters: The HyperPod clusters whose instance groups mount it, as far as AWS knows.
+        name: Its tag ``Name``; None: it has none.
+        state: Its state as AWS reports it.
+        clusters: The HyperPod clusters whose instance groups mount it, as far as AWS reports it.
     """
 
     id: str
@@ -72,7 +72,7 @@ class FileSystemChoice:
 
 @dataclass(frozen=True)
 class AdminTargets:
-    """All of it, and why some of it is not known: a sentence each."""
+    """All choices, and what is missing: a sentence each."""
 
     domains: tuple[DomainChoice, ...]
     file_systems: tuple[FileSystemChoice, ...]
@@ -94,14 +94,14 @@ async def list_domains(aws: Aws) -> tuple[DomainChoice, ...]:
 
 
 async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
-    """What can be chosen. What AWS does not tell is left out, and noted.
+    """The available choices. What AWS does not report is omitted, with a note.
 
     Args:
         aws: AWS in the domains' region.
-        domain: A domain that is known already: it can be chosen even where AWS lists none.
+        domain: A known domain, which is a choice even if AWS lists none.
 
     Raises:
-        HyperpodError: There are no credentials, or nobody says which region.
+        HyperpodError: There are no credentials, or the region is not set.
     """
     await aws.region()
     notes: list[str] = []
@@ -111,7 +111,8 @@ async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
     if domain is not None and domain not in {domain_choice.id for domain_choice in domains}:
         domains = (DomainChoice(domain, ""), *domains)
     known_ids = {domain_choice.id for domain_choice in file_systems}
-    # One that FSx does not tell of, such as without the right to ask, is known from its cluster all the same.
+    # A file system that FSx does not list, such as without permission, is still known from its
+    # cluster.
     unlisted = tuple(
         FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids
     )
@@ -170,9 +171,9 @@ async def _mounts(aws: Aws, notes: list[str]) -> Mapping[str, tuple[str, ...]]:
             async with semaphore:
                 description = await describe_cluster(aws, cluster)
         except NotFoundError:
-            return  # deleted since the list was made
+            return  # deleted after it was listed
         except HyperpodError as error:
-            # Where one may not be described, often none may: that is said once.
+            # If describing one is denied, it is often denied for all: one note is enough.
             problems[error.code] = _note(f"the cluster {cluster.name}", error)
             return
         for group in description.groups or ():
@@ -190,27 +191,30 @@ def _note(subject: str, error: HyperpodError) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Plans for Studio domains and their execution for all who look: one at a time in this process, its results shown as they come, the last one kept.
+# Plans for Studio domains and their execution, shared by all clients: one at a time per process;
+# results are visible at once, and the last one is kept.
 #
-# What is applied is what was shown: a plan is confirmed by its id. Before its first step the domain is read anew, and where something would be done that the
-# plan did not show, nothing is done and the new plan is shown. Should this process end in between, nothing of it is needed to go on: a new plan has what is left.
+# What is applied is what was shown: a plan is confirmed by its id. Before the first step the domain
+# is read again, and if the apply would do something that the
+# plan did not show, nothing is done and the new plan is shown. If this process ends in between, no
+# state is lost: a new plan contains what is left.
 
 State = Literal[
     "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"
 ]
-"""``checking``: the plan was confirmed, and what is there is read anew; ``stopping``: steps that are under way come to their end."""
+"""``checking``: the plan was confirmed, and the actual state is read again; ``stopping``: steps in progress finish."""
 
 BUSY: frozenset[State] = frozenset({"planning", "checking", "applying", "stopping"})
 
 NOTIFY_INTERVAL_S = 0.5
-"""Seconds between two words on progress: of 500 profiles nobody wants to hear each."""
+"""Minimum seconds between two progress events: 500 profiles must not send 500 events."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What an admin asks for: the wiring, the region (default: see `aws.session.Aws`), and who looks after folders."""
+    """A request: the storage request, the region (default: see `aws.session.Aws`), and the folder provisioner."""
 
     wiring: StorageRequest
     region: str | None = None
@@ -219,14 +223,14 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class PlanSnapshot:
-    """A plan, and what it was made from.
+    """A plan, and the state that it was made from.
 
     Attributes:
-        there: What was there.
+        there: The actual state.
         plan: The plan.
-        id: Names just this plan: another one, of the same domain too, has another.
+        id: Identifies exactly this plan; another plan of the same domain has another id.
         mode: The mode that was applied last.
-        changed: Something has changed since the plan that was confirmed, and this is shown in its place.
+        changed: Whether it replaces a confirmed plan because something has changed since.
     """
 
     there: ActualState
@@ -238,19 +242,19 @@ class PlanSnapshot:
 
 @dataclass
 class PlanWork:
-    """A plan that is made, and is applied perhaps.
+    """A plan in progress, and possibly its apply.
 
     Attributes:
         number: Its number in this process, from 1.
-        asked: What was asked for.
-        begun_at: When it began (Unix seconds).
-        state: How it is.
-        read: How many profiles and spaces were read, and how many there are.
-        planned: The plan, once there is one.
-        results: What became of its steps, by their index.
+        asked: The request.
+        begun_at: When it started (Unix seconds).
+        state: Its state.
+        read: Number of profiles and spaces read, and the total.
+        planned: The plan, once it is made.
+        results: The results of its steps, by index.
         ended_at: When it ended (Unix seconds).
-        problem: Why it broke.
-        version: Grows with each change.
+        problem: Why it failed.
+        version: Increases with each change.
     """
 
     number: int
@@ -269,8 +273,8 @@ class PlanService:
     """The plans of this process, and their execution.
 
     Args:
-        services: Gives the services, for their configuration.
-        on_change: Told of changes: at once of a new state, and now and then of progress.
+        services: Returns the services, for their configuration.
+        on_change: Called on changes: at once for a new state, rate-limited for progress.
     """
 
     def __init__(
@@ -289,10 +293,10 @@ class PlanService:
         return self._last
 
     def plan(self, request: PlanRequest) -> PlanWork:
-        """Begin to plan; while the same plan is made that one is meant.
+        """Start planning; if the same plan is in progress, returns that.
 
         Raises:
-            ConflictError: Something else goes on.
+            ConflictError: Something else is in progress.
         """
         last = self._last
         if last is not None and last.state in BUSY:
@@ -304,10 +308,10 @@ class PlanService:
         return work
 
     def apply(self, plan_id: str) -> PlanWork:
-        """Begin to do what a plan says; while just that is done already it goes on.
+        """Start applying a plan; if exactly this is in progress, it continues.
 
         Raises:
-            ConflictError: It is not the plan that is shown, it was applied already, or something else goes on.
+            ConflictError: It is not the plan that is shown, it was already applied, or something else is in progress.
             RefusedError: The plan has a finding of level ``error``.
         """
         work = self._last
@@ -333,7 +337,7 @@ class PlanService:
         return work
 
     async def cancel(self) -> PlanWork | None:
-        """Begin no further step, if something goes on. What was done stays done."""
+        """Start no further step of the work in progress, if any. Completed steps are not undone."""
         work = self._last
         if work is None or work.state not in BUSY:
             return work
@@ -347,7 +351,7 @@ class PlanService:
         return work
 
     async def close(self) -> None:
-        """End what goes on: steps that are under way are left to AWS, and a new plan finds how they ended."""
+        """Cancel the work in progress: AWS completes the current steps, and a new plan shows their outcome."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -372,7 +376,7 @@ class PlanService:
     async def _run(
         self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str
     ) -> None:
-        # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
+        # Cancelled before the first step: an existing plan can still be confirmed.
         state: State = "stopped" if work.planned is None else "planned"
         try:
             state = await coroutine
@@ -407,13 +411,13 @@ class PlanService:
                 plan_now.there, plan_now.plan, plan_now.id, plan_now.mode, changed=True
             )
             return "planned"
-        # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
+        # It keeps the id of the confirmed plan; what others have done since is shown as done.
         work.planned = PlanSnapshot(plan_now.there, plan_now.plan, shown_plan.id, plan_now.mode)
         raise_on_error(list(plan_now.plan.findings))
         self._applying = reconciler
         work.state = "applying"
         self._notify(work)
-        # A result may have its step as it is by now: one that waits for another that failed.
+        # A result may contain an updated step: one that waits for another that failed.
         numbers = {_name(step): number for number, step in enumerate(plan_now.plan.steps)}
         async for result in reconciler.apply(plan_now.there, plan_now.plan):
             number = numbers.get(_name(result.step))
@@ -436,7 +440,7 @@ class PlanService:
             self._notify_soon(work)
 
         request = work.asked
-        # Nothing is made where all is taken back.
+        # Removing all settings provisions no folders.
         options = ProvisionerOptions() if request.wiring.wanted.mode is None else request.place
         services = await self._services()
         async with open_reconciler(
@@ -477,7 +481,7 @@ def _busy_error() -> ConflictError:
 
 
 def _is_covered(new_plan: StoragePlan, shown_plan: StoragePlan) -> bool:
-    """Whether a new plan does nothing that the other one does not. That it does less, for somebody else has done it or a space runs by now, is no harm."""
+    """Whether a new plan does nothing beyond the shown one. Doing less is fine: others have done it, or a space is running by now."""
 
     def to_do(plan: StoragePlan) -> set[tuple[str, str, str]]:
         return {
@@ -488,7 +492,7 @@ def _is_covered(new_plan: StoragePlan, shown_plan: StoragePlan) -> bool:
 
 
 def _plan_id(request: PlanRequest, actual: ActualState, plan: StoragePlan) -> str:
-    """A digest of all that is shown of a plan, and of whom it concerns."""
+    """A digest of everything that is shown of a plan, and of its targets."""
     digest_data = {
         "region": request.region,
         "domain": actual.domain,
@@ -501,17 +505,20 @@ def _plan_id(request: PlanRequest, actual: ActualState, plan: StoragePlan) -> st
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether this process may wire a domain of Studio, as AWS says it; asked seldom, and never guessed.
+# Whether this process has permission to configure a Studio domain, according to AWS; checked
+# rarely, and never guessed.
 #
-# Nothing is changed by asking: who may not even list the user profiles is no admin, which is one call; of who may it is asked whether a user profile
-# of a name that nobody has could be changed. AWS decides about rights before it looks for the profile, so the answer is either that there is no right, or
-# that there is no such profile.
+# The check changes nothing: a caller that may not even list user profiles is no admin, which takes
+# one call; else it tries to update a user profile
+# of a name that does not exist. AWS checks permissions before it looks up the profile, so the
+# answer is either permission denied or
+# not found.
 
 MISSING_PROFILE = "hyperpod-jlab-is-this-allowed"
-"""A user profile that is not there."""
+"""A user profile that does not exist."""
 
 _LONG_TTL_S, _SHORT_TTL_S = 3600.0, 60.0
-"""Seconds for which AWS' yes or no is believed, and for which it is not asked again where it did not say."""
+"""TTL of AWS' answer, and of a failed check, in seconds."""
 
 _CERTAIN_CODES = frozenset({"missing_right"})
 
@@ -521,7 +528,7 @@ class AdminRights:
     """Whether the Admin page is offered.
 
     Attributes:
-        offered: AWS says that this process may change user profiles of the domain.
+        offered: AWS grants this process permission to change user profiles of the domain.
         domain: The domain: this space's, else the first of the region; None: none is known.
         reason: Why it is not offered.
     """
@@ -532,13 +539,13 @@ class AdminRights:
 
 
 class AdminRightsCache:
-    """Asks, and keeps the answer."""
+    """Checks the permissions, and caches the answer."""
 
     def __init__(self) -> None:
         self._rights: Cache[None, AdminRights] = Cache(_ttl)
 
     async def look(self) -> AdminRights:
-        """The rights. However many ask at once, AWS is asked once."""
+        """The permissions. Concurrent callers share one check."""
         return await self._rights.get(None, _ask)
 
 
@@ -568,14 +575,14 @@ async def _ask() -> AdminRights:
 
 
 async def _update_missing_profile(aws: Aws, domain: str) -> None:
-    """Change nothing of a profile that is not there.
+    """Update a profile that does not exist, which changes nothing.
 
     Raises:
-        HyperpodError: There is no right to, or AWS did not say.
+        HyperpodError: Permission denied, or AWS did not answer.
     """
     try:
         await aws.call(
             "sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=MISSING_PROFILE
         )
     except (NotFoundError, InvalidInputError):
-        return  # it was allowed, and there was nothing to change
+        return  # permission granted, and nothing to change

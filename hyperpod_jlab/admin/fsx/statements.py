@@ -1,4 +1,4 @@
-"""What a plan means for people: where their files are, who is kept out of them, what has to be started anew, what profiles to come will have. Pure."""
+"""The consequences of a plan for users: where their files are, isolation, what must be restarted, what new profiles will have. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.isolation import LEVEL_LABELS, Level
 
 MAX_NAMES = 5
-"""Names that a sentence lists; of more it says how many."""
+"""Maximum number of names in a sentence; of more it gives the count."""
 
 
 def build_statements(actual: ActualState, plan: StoragePlan) -> Iterator[Effect]:
-    """What a plan means, the most important first.
+    """The consequences of a plan, most important first.
 
     Args:
-        actual: What is there.
+        actual: The actual state.
         plan: Its steps.
     """
     file_system = actual.file_system.name
@@ -44,7 +44,7 @@ def build_statements(actual: ActualState, plan: StoragePlan) -> Iterator[Effect]
 
 
 def shorten_names(names: Iterable[str]) -> str:
-    """Names in a sentence: all where they are few, else the first and how many more."""
+    """Names for a sentence: all if they are few, else the first ones and the number of others."""
     all_names = list(names)
     if len(all_names) <= MAX_NAMES + 1:
         return ", ".join(all_names)
@@ -105,7 +105,7 @@ def _data(
 
 
 def _deleted(actual: ActualState, paths: list[str]) -> Iterator[Effect]:
-    """What becomes of what lies in folders."""
+    """What happens to the contents of folders."""
     if not paths:
         yield Effect(
             "data",
@@ -124,7 +124,7 @@ def _deleted(actual: ActualState, paths: list[str]) -> Iterator[Effect]:
 def _profile_folders(
     names: list[str], mounts_after: Mapping[str, str], mounts_before: Mapping[str, str]
 ) -> Iterator[Effect]:
-    """Where each profile's files are."""
+    """The folder of each profile's files."""
     names_by_path: dict[str, list[str]] = defaultdict(list)
     private = []
     for name in names:
@@ -148,7 +148,7 @@ def _profile_folders(
 def _unmounted_folders(
     names: list[str], mounts_before: Mapping[str, str], mounts_after: Mapping[str, str]
 ) -> Mapping[str, list[str]]:
-    """Folders that were mounted and are no longer, and by whom."""
+    """Folders that are no longer mounted, and by whom they were."""
     names_by_path: dict[str, list[str]] = defaultdict(list)
     for name in names:
         path = mounts_before.get(f"profile {name}")
@@ -180,7 +180,7 @@ def _isolation(actual: ActualState, mounts_after: Mapping[str, str]) -> Iterator
 
 
 def _level(profile: MountTarget, numbers: Counter[int], *, alone: bool) -> Level:
-    """What keeps others out of a profile's folder."""
+    """The isolation of a profile's folder."""
     if not alone:
         return "none"
     has_own_uid = profile.uid is not None and numbers[profile.uid] == 1
@@ -256,7 +256,7 @@ def _new_profiles(plan: StoragePlan) -> Iterator[Effect]:
 
 
 def _default_mount(plan: StoragePlan) -> str:
-    """What a profile without a list mounts once the plan is applied as far as it can be."""
+    """The folder that a profile without a list mounts after the plan."""
     for step in plan.steps:
         if isinstance(step, EntryStep) and step.holder.kind == "domain":
             entry_text = step.before if step.state in {"waits", "blocked"} else step.after
@@ -267,15 +267,15 @@ def _default_mount(plan: StoragePlan) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What keeps a domain and a file system apart as a whole, before any step: pure.
+# Obstacles between a domain and a file system as a whole, before any step: pure.
 
 
 def build_findings(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
-    """What is to be said of the whole.
+    """Findings on the whole plan.
 
     Args:
-        actual: What is there.
-        desired: What is to be there.
+        actual: The actual state.
+        desired: The desired state.
     """
     if desired.mode is not None:
         yield from _file_system(actual)
@@ -352,7 +352,7 @@ def _names(actual: ActualState, desired: DesiredState) -> Iterator[Finding]:
 
 
 def _shared_name(actual: ActualState, profile: MountTarget, desired: DesiredState) -> Finding:
-    """A profile of the shared folder's name. What is private to one is never given to all; but who makes a profile later is not to stop everybody's wiring."""
+    """A profile with the shared folder's name: a private folder never becomes shared, but a profile created later must not block the whole plan."""
     mounted = [
         mounted_path(holder.entries, actual.file_system.name)
         for holder in actual.holders
@@ -369,7 +369,7 @@ def _shared_name(actual: ActualState, profile: MountTarget, desired: DesiredStat
 
 
 def _similar_names(profiles: Sequence[MountTarget]) -> Iterator[Finding]:
-    """Profiles that are easily taken for each other, by people or by the file system."""
+    """Profiles whose names users or the file system may confuse."""
     names, numbers = defaultdict(list), defaultdict(list)
     for profile in profiles:
         names[profile.name.casefold()].append(profile.name)

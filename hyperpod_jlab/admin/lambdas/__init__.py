@@ -1,4 +1,4 @@
-"""Functions of AWS Lambda that wire a domain as ``hpj admin apply`` does: for CloudFormation, for profiles that are made, and by a schedule.
+"""AWS Lambda functions that configure a domain as ``hpj admin apply`` does: for CloudFormation, for new profiles, and on a schedule.
 
-They run in an account whose VPC may have no way out: all that they need is in their package (``make lambda``).
+They run in an account whose VPC may have no internet access: their package contains all dependencies (``make lambda``).
 """

@@ -1,7 +1,7 @@
-"""CloudFormation's answer: put to the address that the request names, in its form, whatever has happened.
+"""The response to CloudFormation: sent to the URL and in the format of the request, whatever has happened.
 
-The form is that of CloudFormation's documentation (custom resource response objects): at most 4,096 bytes, and ids as the request has them. The address is
-signed, so it stands in no log and no error.
+The format is from CloudFormation's documentation (custom resource response objects): at most 4,096 bytes, and the request's ids. The URL is
+signed, so it must not appear in logs or errors.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ log = logging.getLogger(__name__)
 Status = Literal["SUCCESS", "FAILED"]
 
 MAX_BYTES = 4096
-"""What the body may have."""
+"""Maximum size of the body."""
 
 _MAX_REASON_LENGTH = 1500
 _MAX_TRIES = 6
 _FIRST_PAUSE_S, _TIMEOUT = 0.2, 10.0
-"""Seconds before the second try, twice as long before each next one; and the longest that one may take."""
+"""Seconds before the first retry, doubling afterwards; and the timeout of one attempt."""
 
 _IDS = ("StackId", "RequestId", "LogicalResourceId")
 
 
 class StackResponse:
-    """The one answer to a request.
+    """The single response to a request.
 
     Args:
         event: The request.
-        limit: The time that there is.
+        limit: The time limit.
 
     Raises:
-        InvalidInputError: The request does not say where the answer is to go.
+        InvalidInputError: The request has no response URL.
     """
 
     def __init__(self, event: Any, limit: Limit) -> None:
@@ -55,14 +55,14 @@ class StackResponse:
         self._lock = threading.Lock()
         self._given = False
         self.physical_id = str(event.get("PhysicalResourceId") or "")
-        """What the resource is called; never empty once it is answered."""
+        """The resource's id; never empty once the response is sent."""
 
         self.progress = "nothing was started"
-        """How far it is, for when time is up."""
+        """The current progress, for a response at the time limit."""
 
     @contextmanager
     def watchdog(self) -> Iterator[None]:
-        """Answer near the time limit, whatever the work inside does."""
+        """Send a response near the time limit, whatever the code inside does."""
         timer = threading.Timer(self._limit.watchdog_seconds(), self._on_timeout)
         timer.daemon = True
         timer.start()
@@ -72,15 +72,15 @@ class StackResponse:
             timer.cancel()
 
     def send(self, status: Status, reason: str, data: Mapping[str, str] | None = None) -> None:
-        """Give the answer, unless it was given.
+        """Send the response, unless it was sent.
 
         Args:
-            status: Whether it is as wanted.
-            reason: What there is to say.
-            data: What templates may read by ``Fn::GetAtt``.
+            status: Whether the desired state is reached.
+            reason: The reason.
+            data: Values that templates can read by ``Fn::GetAtt``.
 
         Raises:
-            UnreachableError: CloudFormation does not take it.
+            UnreachableError: CloudFormation does not accept it.
         """
         with self._lock:
             if self._given:
@@ -101,7 +101,7 @@ class StackResponse:
             log.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
 
     def _body(self, status: Status, reason: str, data: Mapping[str, str]) -> bytes:
-        """The answer in its form, its longest parts cut."""
+        """The formatted response, with its longest parts cut."""
         reason = " ".join(reason.split())
         limit = _MAX_REASON_LENGTH
         while True:
@@ -120,10 +120,10 @@ class StackResponse:
             limit = limit * 3 // 4
 
     def _put(self, body: bytes) -> None:
-        """Put it, again where that may help.
+        """Send it, with retries for transient errors.
 
         Raises:
-            UnreachableError: It cannot be put.
+            UnreachableError: It could not be sent.
         """
         problem, pause = "", _FIRST_PAUSE_S
         for _ in range(_MAX_TRIES):
@@ -142,8 +142,8 @@ class StackResponse:
         )
 
     def _try_put(self, body: bytes) -> tuple[str, bool]:
-        """What was wrong, or nothing; and whether it will stay so."""
-        # The address is signed for no content type, and urllib would add one.
+        """The error, or an empty text; and whether it is permanent."""
+        # The URL is signed without a content type, and urllib would add one.
         request = urllib.request.Request(  # noqa: S310 - http or https, see __init__
             self._url, body, {"Content-Type": ""}, method="PUT"
         )
@@ -155,7 +155,7 @@ class StackResponse:
             error.close()
             return f"HTTP {error.code}", 400 <= error.code < 500 and error.code not in {408, 429}
         except (OSError, ValueError) as error:
-            # Its words may hold the address.
+            # The message may contain the URL.
             return type(getattr(error, "reason", error)).__name__, isinstance(error, ValueError)
         return "", False
 

@@ -1,7 +1,7 @@
-"""``Custom::HyperPodStudioWiring``: a stack's wiring of a domain, made, changed and taken back when CloudFormation asks.
+"""``Custom::HyperPodStudioWiring``: a stack's storage settings of a domain; CloudFormation creates, updates and deletes them.
 
-A resource is called by its domain and file system (`WiredTarget`). When an update names another one, CloudFormation asks to delete the old one later, by its
-name; the mode is changed in place. Marks in tags are of one file system at a time, so in the same domain the old one is taken back first.
+The resource's id contains domain and file system (`WiredTarget`). If an update names another one, CloudFormation later requests the deletion of the old id;
+the mode is changed in place. Tags belong to one file system at a time, so in the same domain the old settings are removed first.
 """
 
 from __future__ import annotations
@@ -39,41 +39,41 @@ _CONTINUES_NOTE = "The next run continues from there"
 
 @dataclass(frozen=True)
 class WiredTarget:
-    """A domain and a file system: what a resource is called by, and all that is needed to take it back."""
+    """A domain and a file system: the resource's id, and all that is needed to remove the settings."""
 
     domain: str
     file_system: str
 
     @property
     def physical_id(self) -> str:
-        """Such as ``hyperpod-jlab/d-abc123/fs-0123456789abcdef0``."""
+        """For example ``hyperpod-jlab/d-abc123/fs-0123456789abcdef0``."""
         return f"{_KIND}/{self.domain}/{self.file_system}"
 
     @classmethod
     def from_physical_id(cls, physical_id: Any) -> Self | None:
-        """What a resource's name says; None: it is none of ours."""
+        """Parse a resource's id; None: it is not ours."""
         match str(physical_id or "").split("/"):
             case [kind, domain, file_system] if kind == _KIND:
                 return cls(domain, file_system)
         return None
 
     def empty_request(self) -> StorageRequest:
-        """Nothing of it."""
+        """The request to remove all settings."""
         return StorageRequest(
             self.domain, DesiredState(None), file_system=self.file_system, may_be_missing=True
         )
 
 
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
-    """Do what CloudFormation asks, and answer it, whatever happens.
+    """Handle CloudFormation's request, and respond in any case.
 
     Args:
         event: Its request (CloudFormation's documentation of custom resource request objects).
         context: Lambda's.
 
     Raises:
-        InvalidInputError: It is no request of CloudFormation.
-        UnreachableError: CloudFormation does not take the answer; Lambda tries it all again then, which does no harm.
+        InvalidInputError: It is not a request of CloudFormation.
+        UnreachableError: CloudFormation does not accept the response; Lambda then retries everything, which is idempotent.
     """
     enable_logging()
     limit = Limit(context)
@@ -84,7 +84,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
         except HyperpodError as error:
             response.send("FAILED", str(error))
         except Exception as error:
-            # A fault of ours is answered too, or the stack waits for an hour.
+            # Internal errors get a response too, or the stack waits for an hour.
             log.exception("a bug in this function")
             response.send("FAILED", f"a bug in this function, see its log: {type(error).__name__}")
         else:
@@ -95,16 +95,16 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
 async def _handle(
     event: Mapping[str, Any], response: StackResponse, limit: Limit
 ) -> dict[str, str]:
-    """Do what is asked; what templates may read then.
+    """Handle the request; returns the values for templates.
 
     Raises:
-        HyperpodError: It was not done.
+        HyperpodError: It failed.
     """
     kind = event.get("RequestType")
     if kind == "Delete":
         return await _delete(event, response, limit)
     if not response.physical_id:
-        response.physical_id = _NOTHING  # until it is known what is made
+        response.physical_id = _NOTHING  # until the target is known
     if kind not in {"Create", "Update"}:
         raise InvalidInputError(
             f"RequestType must be Create, Update or Delete, not '{str(kind)[:30]}'"
@@ -122,7 +122,7 @@ async def _handle(
         settings, wiring, limit, on_progress=_progress_logger(response)
     )
     _check(outcome, reconciled=settings.reconciled == "true", gives=True)
-    # Only now: an update that fails goes on under the old name.
+    # Only now: a failed update continues under the old id.
     response.physical_id = wired.physical_id
     return _data(wired, outcome, settings.mode)
 
@@ -135,13 +135,14 @@ async def _remove_replaced(
     response: StackResponse,
     limit: Limit,
 ) -> None:
-    """Take back what is to be replaced, where CloudFormation would do it too late or never.
+    """Remove the settings to be replaced, where CloudFormation would do it too late or never.
 
     Raises:
-        HyperpodError: It cannot be taken back, or what is wanted cannot be: then nothing was done.
+        HyperpodError: Removing them failed, or the desired state is impossible: then nothing was done.
     """
     previous_target = await _previous_target(event)
-    # In the same domain, for the marks; and what a failed update has begun, which CloudFormation has never heard of.
+    # In the same domain because of the tags; and the leftovers of a failed update, which
+    # CloudFormation does not know.
     removed_targets: set[WiredTarget] = set()
     if target is not None and target.domain == wired.domain:
         removed_targets.add(target)
@@ -157,7 +158,7 @@ async def _remove_replaced(
 
 
 async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
-    """What the properties before an update named; None where they were not right either."""
+    """The target before an update; None if those properties were invalid too."""
     try:
         settings = StackSettings.from_properties(event.get("OldResourceProperties"))
         file_system = await Reconciler(Aws(), settings.wiring()).file_system()
@@ -169,10 +170,10 @@ async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
 async def _delete(
     event: Mapping[str, Any], response: StackResponse, limit: Limit
 ) -> dict[str, str]:
-    """Take back what the resource's name says; by its properties where it has none of our names, as one whose creation never answered.
+    """Remove the settings of the resource's id; of its properties if the id is not ours, as for a creation without a response.
 
     Raises:
-        HyperpodError: Something could not be taken back.
+        HyperpodError: Removing something failed.
     """
     wired = WiredTarget.from_physical_id(response.physical_id)
     if wired is None and response.physical_id != _NOTHING:
@@ -201,10 +202,10 @@ async def _delete(
 async def _remove_mounts(
     wired: WiredTarget, response: StackResponse, limit: Limit
 ) -> ReconcileOutcome:
-    """Take a wiring back. Where the domain is gone, all of it is.
+    """Remove a domain's settings. If the domain was deleted, nothing is left to remove.
 
     Raises:
-        HyperpodError: What is there cannot be read.
+        HyperpodError: The actual state cannot be read.
     """
     try:
         return await converge_and_log(
@@ -218,17 +219,17 @@ async def _remove_mounts(
 
 
 def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) -> None:
-    """Whether CloudFormation may be told that it is done.
+    """Raise unless CloudFormation can be told that it succeeded.
 
-    Single profiles and spaces that wait do not stop a stack: one runs, another one is somebody else's. What all people need does.
+    Single profiles and spaces that wait do not fail a stack: one may be running, another may have others' settings. Steps that affect all users do.
 
     Args:
-        outcome: What became of it.
-        reconciled: Whether a schedule goes on with single ones for which there was no time, or AWS was busy.
-        gives: Whether a mode is wanted: a default that goes last, once profiles have folders of their own, is missed by nobody.
+        outcome: The result.
+        reconciled: Whether a schedule later completes single ones that were skipped for lack of time, or because AWS was busy.
+        gives: Whether a mode is desired: a default that is removed last, once profiles have their own folders, affects nobody.
 
     Raises:
-        RefusedError: It is not done.
+        RefusedError: It did not succeed.
     """
     missing = [
         step

@@ -1,12 +1,14 @@
-"""Profiles and spaces that are made: EventBridge tells of each through a queue, and it is wired as the domain is.
+"""Configure new profiles and spaces as the domain is: EventBridge reports each one through a queue.
 
-A space that was started before it was wired is wired once its application ends: SageMaker changes no space in which something runs.
+A space that starts before it is configured is configured after its application ends: SageMaker updates no space with a running application.
 
-An event is what CloudTrail has of the call (``"detail-type": "AWS API Call via CloudTrail"``, ``"source": "aws.sagemaker"``; EventBridge's documentation of events of
-AWS services via CloudTrail), with the request's members in lower camel case, as AWS' own samples for SageMaker read them: ``detail.requestParameters.domainId``,
-``.userProfileName`` and ``.spaceName``. A call that failed has an ``errorCode``. The queue hands over batches, and those that failed are named
-in the answer (Lambda's documentation of partial batch responses, ``ReportBatchItemFailures``): the queue gives them again, and to its
-dead-letter queue in the end.
+An event is CloudTrail's record of the call (``"detail-type": "AWS API Call via CloudTrail"``, ``"source":
+"aws.sagemaker"``; EventBridge's documentation of events of
+AWS services via CloudTrail), with the request's members in lower camel case, as AWS' own samples for SageMaker read
+them: ``detail.requestParameters.domainId``,
+``.userProfileName`` and ``.spaceName``. A call that failed has an ``errorCode``. The queue delivers batches, and the
+response names the failed messages (Lambda's documentation of partial batch responses, ``ReportBatchItemFailures``):
+the queue delivers them again, and finally to its dead-letter queue.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ EVENTS: Mapping[str, tuple[Kind, str]] = {
     "CreateSpace": ("space", "spaceName"),
     "DeleteApp": ("space", "spaceName"),
 }
-"""The calls that are told, each with what it is about and the member that names it."""
+"""The reported calls, each with its kind of resource and the member with its name."""
 
 
 @dataclass(frozen=True)
 class CreatedTarget:
-    """A profile or space that was made, by the message that says so."""
+    """A new profile or space, from the message about it."""
 
     message: str
     kind: Kind
@@ -58,17 +60,17 @@ class CreatedTarget:
 
 
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
-    """Wire the profiles and spaces of a batch.
+    """Configure the profiles and spaces of a batch.
 
     Args:
         event: The queue's batch.
         context: Lambda's.
 
     Returns:
-        ``{"batchItemFailures": [{"itemIdentifier": ID}]}``: what the queue is to give again.
+        ``{"batchItemFailures": [{"itemIdentifier": ID}]}``: the messages to deliver again.
 
     Raises:
-        InvalidInputError: It is no batch of a queue, or the environment is not right: all of it is given again then.
+        InvalidInputError: It is not a batch of a queue, or the environment is invalid: then all messages are delivered again.
     """
     enable_logging()
     limit = Limit(context)
@@ -95,14 +97,14 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
 
 
 def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
-    """The profile or space of our domain that a message is about; None: it is about none.
+    """The profile or space of our domain in a message; None if there is none.
 
     Args:
-        record: One of the batch.
+        record: One message of the batch.
         domain: The domain's id.
 
     Raises:
-        InvalidInputError: It is no event of EventBridge, or does not name a profile or space.
+        InvalidInputError: It is not an event of EventBridge, or names no profile or space.
     """
     try:
         body = json.loads(str(record.get("body")))
@@ -116,7 +118,7 @@ def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarge
         log.warning("an event that the rule should not match: %s", call)
         return None
     if detail.get("errorCode"):
-        return None  # none was made
+        return None  # the call failed
     kind, member = EVENTS[call]
     parameters = detail.get("requestParameters")
     if not isinstance(parameters, Mapping) or not isinstance(parameters.get("domainId"), str):
@@ -128,14 +130,14 @@ def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarge
     if isinstance(name, str):
         return CreatedTarget(str(record.get("messageId") or ""), kind, name)
     if call == "DeleteApp":
-        return None  # one that ran in no space
+        return None  # an application outside a space
     raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
 async def _wire_targets(
     settings: StackSettings, targets: list[CreatedTarget], limit: Limit
 ) -> set[str]:
-    """Wire profiles and spaces; the messages that are to come again."""
+    """Configure profiles and spaces; returns the messages to deliver again."""
     profiles, spaces = (
         frozenset(target.name for target in targets if target.kind == kind)
         for kind in ("profile", "space")
@@ -146,7 +148,9 @@ async def _wire_targets(
     def concerns(step: PlanStep) -> bool:
         if isinstance(step, FolderStep):
             return private and step.path != settings.shared_path
-        return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
+        return isinstance(
+            step, EntryStep
+        )  # steps for all users belong to the stack and the schedule
 
     try:
         outcome = await converge_with_folders(
@@ -161,7 +165,7 @@ async def _wire_targets(
 
 
 def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:
-    """Profiles and spaces, in words, of which something is still to be done that may be done by trying again."""
+    """Display names of profiles and spaces with remaining steps that a retry may complete."""
     steps = [*outcome.remaining, *(failure.step for failure in outcome.failed)]
     steps += [failure for failure in outcome.waiting_steps if waits_for_sagemaker(failure)]
     paths = {step.path for step in steps if isinstance(step, FolderStep)}
@@ -175,6 +179,6 @@ def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:
 
 
 def _private_path(step: EntryStep) -> str | None:
-    """The folder of its own that a profile has, or the owner of a space."""
+    """The private folder of a profile, or of a space's owner."""
     name = step.holder.name if step.holder.kind == "profile" else step.holder.owner
     return private_path(name) if name else None

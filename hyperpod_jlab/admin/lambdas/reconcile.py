@@ -1,6 +1,6 @@
-"""The net, by a schedule: the whole domain is made as the stack wants it, whatever was missed or changed.
+"""Reconciliation on a schedule: brings the whole domain to the stack's desired state, whatever was missed or changed.
 
-It does what time allows, and the next time goes on: what is as wanted costs no change.
+It does what time allows, and the next run continues: resources in the desired state are not changed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ log = logging.getLogger(__name__)
 
 
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda gives both
-    """Make the domain as wanted, and say what was not.
+    """Reconcile the domain, and report the result.
 
     Args:
-        event: The schedule's; nothing of it is needed.
+        event: The schedule's; unused.
         context: Lambda's.
 
     Returns:
         Counts, and ``summary``: what was changed, what waits, what failed, and what there was no time for.
 
     Raises:
-        InvalidInputError: The environment is not right.
-        RefusedError: Something failed for good, so that Lambda counts an error, for which there can be an alarm.
-        HyperpodError: What is there cannot be read.
+        InvalidInputError: The environment is invalid.
+        RefusedError: A permanent failure, so that Lambda counts an error, for which you can set an alarm.
+        HyperpodError: The actual state cannot be read.
     """
     enable_logging()
     settings = StackSettings.from_environment()

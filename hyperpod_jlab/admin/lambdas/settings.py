@@ -1,4 +1,4 @@
-"""What a stack says: as properties of its custom resource, and as the environment of its other functions."""
+"""Settings of a stack: the properties of its custom resource, and the environment of its other functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLOUDFORMATION_PROPERTIES = frozenset({"ServiceToken", "ServiceTimeout"})
 
 
 def _none_if_empty(value: Any) -> Any:
-    """CloudFormation has no way to leave a property out, but an empty text."""
+    """CloudFormation can only omit a property by an empty text."""
     return None if value == "" else value
 
 
@@ -53,33 +53,34 @@ class StackSettings(BaseModel):
     """The domain's id."""
 
     cluster: Text = Field(None, alias="ClusterName")
-    """The HyperPod cluster whose file system it is, where the file system is not named."""
+    """The HyperPod cluster whose file system it is, if the file system is not named."""
 
     file_system: Annotated[_FileSystem | None, _EMPTY] = Field(None, alias="FileSystemId")
     """The file system's id."""
 
     mode: Mode = Field(alias="PartitionMode")
-    """One folder for all, or one for each profile."""
+    """One folder for all, or one per profile."""
 
     shared_path: str = Field(
         "/shared", alias="SharedPath", pattern=FOLDER, max_length=MAX_PATH_LENGTH
     )
-    """The folder that all have in mode ``shared``."""
+    """The common folder in mode ``shared``."""
 
     folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
-    """Who makes folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer with ``hpj admin apply`` on the cluster, or nobody,
-    since they are there already."""
+    """Who provisions folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer
+    with ``hpj admin apply`` on the cluster, or nobody if they exist.
+    """
 
     controller_group: Text = Field(None, alias="ControllerGroup")
-    """The instance group of Slurm's controller, where the cluster's settings do not say which it is."""
+    """The instance group of Slurm's controller, if the cluster's settings do not name it."""
 
     cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
     )
-    """The number of the user of the cluster's jobs, who is let into folders; none: whoever is let in already."""
+    """The uid of the cluster's jobs, which gets access to the folders; none: users with access keep it."""
 
     take_over: Literal["true", "false"] = Field("false", alias="TakeOver")
-    """Whether what somebody else has set is changed too."""
+    """Whether to change entries that others have set."""
 
     namespace: Text = Field(None, alias="Namespace")
     """Where the Kubernetes Job runs."""
@@ -91,10 +92,10 @@ class StackSettings(BaseModel):
     """The Kubernetes Job's image, with its digest."""
 
     version: Text = Field(None, alias="Version")
-    """The package's version: that CloudFormation asks anew when it changes."""
+    """The package's version: CloudFormation sends a new request when it changes."""
 
     reconciled: Literal["true", "false"] = Field("false", alias="Reconciled")
-    """Whether a schedule goes on with profiles and spaces for which there was no time."""
+    """Whether a schedule continues with profiles and spaces that were skipped for lack of time."""
 
     @model_validator(mode="after")
     def _names_a_file_system(self) -> Self:
@@ -201,7 +202,7 @@ def _field(problem: Any) -> str:
 
 
 def _problem_text(problem: Any, names: list[str]) -> str:
-    """One thing that is wrong, in words of ours."""
+    """One validation error, as our message."""
     name, input_text = _field(problem), str(problem.get("input"))[:60]
     if problem["type"] == "missing":
         return f"{name} is missing"
@@ -225,19 +226,21 @@ _EXAMPLES = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Which rights each function needs, for the roles of the templates: those of ``hpj admin apply`` (`aws.features`), narrowed to one domain.
+# The permissions of each function, for the roles of the templates: those of ``hpj admin apply``
+# (`aws.features`), narrowed to one domain.
 #
-# Rights to write logs and to read the queue are the templates' own: they are Lambda's, and not these functions'.
+# Permissions to write logs and to read the queue are in the templates: Lambda needs them, not these
+# functions.
 
 Function = Literal["custom_resource", "new_profile", "reconcile"]
 
 CLUSTER_PERMISSION = Permission(
     "sagemaker:DescribeCluster", CLUSTER, "FileSystemId is missing: set it to the file system"
 )
-"""Needed where the stack names a cluster and no file system."""
+"""Needed if the stack names a cluster and no file system."""
 
 EKS_PERMISSION = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
-"""Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
+"""Needed if a Job provisions folders; an access entry defines its permissions in the cluster."""
 
 SESSION_PERMISSIONS = (
     Permission("ssm:StartSession", CLUSTER, "Folders: cluster cannot create folders"),
@@ -253,17 +256,17 @@ SESSION_PERMISSIONS = (
     ),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "Folders: cluster finds no controller"),
 )
-"""Needed where a session on the controller of a Slurm cluster makes folders."""
+"""Needed if a session on the controller of a Slurm cluster provisions folders."""
 
 _ONE_DOMAIN = {
     DOMAIN: DOMAIN.replace("*", "{domain}"),
     PROFILE: PROFILE.replace("*", "{domain}/*"),
     SPACE: SPACE.replace("*", "{domain}/*"),
 }
-"""Resources of SageMaker as they are called in one domain."""
+"""SageMaker resources, restricted to one domain."""
 
 _NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", CLUSTER_PERMISSION.action})
-"""What `hpj admin` calls besides: stacks leave lifecycle configurations alone, and of clusters see `CLUSTER_PERMISSION`."""
+"""Other calls of `hpj admin`: stacks do not change lifecycle configurations; for clusters see `CLUSTER_PERMISSION`."""
 
 _TAGS = frozenset({"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"})
 _UNSCOPED_ACTIONS = frozenset(
@@ -274,17 +277,17 @@ _UNSCOPED_ACTIONS = frozenset(
         "ec2:ModifyNetworkInterfaceAttribute",
     }
 )
-"""What changes things that all people of a domain need: no profile that is made does."""
+"""Changes that affect all users of a domain: not needed for a new profile."""
 
 
 def rights(function: Function) -> tuple[Permission, ...]:
-    """What a function calls, its resources narrowed as far as IAM knows.
+    """A function's permissions, with resources as narrow as IAM allows.
 
     Args:
         function: The handler's module.
 
     Returns:
-        Each action and resource once; resources have the places ``{partition}``, ``{region}``, ``{account}`` and ``{domain}``.
+        Action and resource pairs without duplicates; resources have the placeholders ``{partition}``, ``{region}``, ``{account}`` and ``{domain}``.
     """
     permissions = []
     for permission in choose(["admin-apply"])[0].permissions:
@@ -296,7 +299,7 @@ def rights(function: Function) -> tuple[Permission, ...]:
 
 def _narrow(permission: Permission, function: Function) -> list[Permission]:
     if permission.action in _TAGS:
-        # A tag is on a domain, a profile or a space, and IAM names it by that.
+        # A tag is on a domain, a profile or a space, which IAM names as the resource.
         narrow = function == "new_profile" and permission.action != "sagemaker:ListTags"
         kinds = (PROFILE, SPACE) if narrow else (DOMAIN, PROFILE, SPACE)
         return [replace(permission, resource=_ONE_DOMAIN[kind]) for kind in kinds]
@@ -304,11 +307,11 @@ def _narrow(permission: Permission, function: Function) -> list[Permission]:
 
 
 def statements(function: Function, resources: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The statements of an IAM policy that grants exactly this: one for each resource.
+    """The statements of an IAM policy that grants exactly these permissions: one per resource.
 
     Args:
         function: The handler's module.
-        resources: What stands for ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
+        resources: Values of ``partition``, ``region``, ``account`` and ``domain``, such as ``${AWS::Region}`` in a template.
     """
     granted: dict[str, set[str]] = {}
     for permission in rights(function):
@@ -320,14 +323,14 @@ def statements(function: Function, resources: Mapping[str, str]) -> list[dict[st
 
 
 def services() -> frozenset[str]:
-    """Services that the functions call, by boto3's names: what of botocore their package has."""
+    """Services that the functions call, by boto3's names: the part of botocore in their package."""
     return frozenset(
         permission.action.partition(":")[0] for permission in rights("custom_resource")
     ) | {"sts"}
 
 
 def actions_on_everything(function: Function) -> frozenset[str]:
-    """Actions of which IAM knows nothing narrower, so that a template's role may have them for ``*``."""
+    """Actions that IAM cannot restrict, so that a template's role may have them for ``*``."""
     return frozenset(
         permission.action for permission in rights(function) if permission.resource == ANY_RESOURCE
     )

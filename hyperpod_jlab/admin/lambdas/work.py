@@ -1,4 +1,4 @@
-"""Planning and applying within a time limit, again where it helps: what was in somebody's way a moment ago may be gone."""
+"""Plan and apply within a time limit, with retries: obstacles may be temporary."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 # --------------------------------------------------------------------------------------------------
-# The time that a function has, and what of it is kept for the answer.
+# The time limit of a function, and the part reserved for the response.
 
 _RESPONSE_RESERVE, _END_RESERVE = (30.0, 0.2), (10.0, 0.1)
-"""Seconds, and at most which part of the time, before the end: from then on nothing is begun, and somebody else answers."""
+"""Seconds before the end, and their maximum share of the limit: then no step is started, and the watchdog responds."""
 
 
 class LambdaContext(Protocol):
-    """What Lambda hands a handler besides the event (AWS Lambda's documentation of Python's context object)."""
+    """Lambda's context object of a handler (AWS Lambda's documentation for Python)."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds until Lambda ends the function."""
 
 
 class Limit:
-    """Counts from when it is made.
+    """The time limit, from its creation on.
 
     Args:
         context: Lambda's.
@@ -68,11 +68,11 @@ class Limit:
         self._end = time.monotonic() + self.whole
 
     def work_seconds(self) -> float:
-        """Seconds in which work may go on; never less than nothing."""
+        """Seconds left for work; never negative."""
         return self._seconds_until(_RESPONSE_RESERVE)
 
     def watchdog_seconds(self) -> float:
-        """Seconds until there has to be an answer, whatever the work does."""
+        """Seconds until the response is due, whatever the work does."""
         return self._seconds_until(_END_RESERVE)
 
     def end_seconds(self) -> float:
@@ -88,27 +88,27 @@ log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 3
 _PAUSE_S, _MAX_PAUSE_S = 2.0, 15.0
-"""Seconds before the second round; the third comes after twice as long, and so on up to the longest."""
+"""Seconds before the second round; doubles for each further round, up to the maximum."""
 
 _NO_PROVISIONER_CODE = "nobody_makes_folders"
-"""The code of what is made elsewhere."""
+"""Error code: the folder is provisioned elsewhere."""
 
 _MAX_NAMED = 8
-"""Things that a sentence names; the others are counted."""
+"""Maximum number of items listed in a sentence; the others are counted."""
 
 
 @dataclass
 class ReconcileOutcome:
-    """What became of a wiring.
+    """The result of a reconciliation.
 
     Attributes:
         planned: Whether there was time for a plan.
         done: What was changed.
-        settled_count: How many steps are as wanted.
-        waiting_steps: What waits for something or for somebody's decision.
-        failed: What was tried and did not succeed.
+        settled_count: Number of steps in the desired state.
+        waiting_steps: What waits for something or for a decision.
+        failed: What failed.
         remaining: What there was no time for.
-        without_folders: Why nobody could look at folders, who was to.
+        without_folders: Why folders could not be read.
     """
 
     planned: bool = False
@@ -125,7 +125,7 @@ class ReconcileOutcome:
         return self.settled_count + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
 
     def words(self) -> str:
-        """What there is to say, in a sentence."""
+        """The result as a sentence."""
         if not self.planned:
             return "timed out before the current state was read"
         parts = [f"{self.settled_count} of {self.total} steps are up to date"]
@@ -154,7 +154,7 @@ class ReconcileOutcome:
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
-        """How many of each, for logs."""
+        """The number of each, for logs."""
         return {
             "changed": len(self.done),
             "as_wanted": self.settled_count,
@@ -165,19 +165,19 @@ class ReconcileOutcome:
 
 
 def is_for_domain(step: PlanStep) -> bool:
-    """Whether all people of the domain need it, and not a single one."""
+    """Whether it affects all users of the domain, not a single one."""
     if isinstance(step, EntryStep):
         return step.holder.kind in {"domain", "space defaults"}
     return isinstance(step, GroupStep)
 
 
 def is_transient(error: HyperpodError | None) -> bool:
-    """Whether trying again may help: AWS was busy, or what was to be changed has been deleted meanwhile."""
+    """Whether a retry may help: AWS was busy, or the resource has been deleted meanwhile."""
     return isinstance(error, UnreachableError | NotFoundError) or is_in_use(error)
 
 
 def waits_for_sagemaker(step: PlanStep) -> bool:
-    """Whether SageMaker alone keeps it from being done. What waits for somebody is left to the schedule, which tells it each time."""
+    """Whether only SageMaker delays it. Steps that wait for a user are left to the schedule, which reports them each time."""
     return isinstance(step, EntryStep) and step.at_work
 
 
@@ -189,18 +189,18 @@ async def converge(
     on_progress: Callable[[str], None] = lambda _: None,
     waits: bool = False,
 ) -> ReconcileOutcome:
-    """Make it so, as far as time allows.
+    """Reconcile, as far as time allows.
 
     Args:
         reconciler: Plans and applies.
-        limit: The time that there is.
-        concerns: Which steps are to be done, beside whatever else is under way; None: all.
-        on_progress: Called with how far it is, in words.
-        waits: Whether to go on while SageMaker is at work on what is to be changed, to the end of the time.
+        limit: The time limit.
+        concerns: Which steps to apply, independent of other work; None: all.
+        on_progress: Called with the progress, as text.
+        waits: Whether to wait for SageMaker's updates in progress, until the time limit.
 
     Raises:
         RefusedError: The plan has a finding of level ``error``.
-        HyperpodError: What is there cannot be read.
+        HyperpodError: The actual state cannot be read.
     """
     outcome = ReconcileOutcome()
     for number in itertools.count():
@@ -211,7 +211,7 @@ async def converge(
                 await work.run()
         except TimeoutError:
             if work.plan is None:
-                return outcome  # that of the round before
+                return outcome  # from the previous round
         except UnreachableError:
             if number + 1 >= MAX_ROUNDS or limit.work_seconds() == 0:
                 raise
@@ -244,19 +244,20 @@ class _Round:
         self.plan: StoragePlan | None = None
 
     async def run(self) -> None:
-        """Plan, and do the steps."""
+        """Plan, and apply the steps."""
         actual, storage_plan = await self._reconciler.plan()
         raise_on_error(list(storage_plan.findings))
         steps = tuple(filter(self._concerns or (lambda _: True), storage_plan.steps))
         self.plan = replace(storage_plan, steps=steps)
-        # What waits is left for the next round: one profile that is being made is not to keep all others.
+        # Waiting steps are left for the next round: one profile in creation must not delay all
+        # others.
         plan_to_do = replace(
             storage_plan, steps=tuple(step for step in steps if step.state == "to do")
         )
         self._on_progress(f"none of {len(steps)} steps was checked")
         if not plan_to_do.steps and actual.claim is None:
             return
-        # What is done to the whole domain is told on it, and looked through again (`admin.converging`).
+        # Changes to the whole domain need a claim, and a final pass (`admin.converging`).
         is_whole_domain = self._concerns is None
         results = (
             self._reconciler.apply(actual, plan_to_do)
@@ -295,19 +296,19 @@ class _Round:
         return partial_outcome
 
     def can_continue(self) -> bool:
-        """Whether another round may bring more."""
+        """Whether another round may achieve more."""
         errors = [result.error for result in self._results.values()]
         return self.waits_for_sagemaker() or any(map(is_transient, errors))
 
     def waits_for_sagemaker(self) -> bool:
-        """Whether something can be done once SageMaker has ended what it is at work on."""
+        """Whether a step becomes possible once SageMaker has finished an update."""
         errors = [item.error for item in self._results.values()]
         updating_steps = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
         return any(updating_steps) or any(map(is_in_use, errors))
 
 
 def _is_remote_folder(result: StepResult) -> bool:
-    """Whether it is a folder that is made elsewhere: where the file system is mounted."""
+    """Whether it is a folder that is provisioned elsewhere: where the file system is mounted."""
     error = result.error
     return (
         isinstance(result.step, FolderStep)
@@ -325,16 +326,17 @@ def _join_some(sentences: Iterator[str]) -> str:
 
 
 def to_log_data(outcome: ReconcileOutcome) -> dict[str, Any]:
-    """An outcome as plain data: counts, and what is to be said."""
+    """A result as plain data: counts, and messages."""
     return {**outcome.counts(), "summary": outcome.words()}
 
 
 # --------------------------------------------------------------------------------------------------
-# Who looks after folders for a function: a Job of the Kubernetes cluster behind the HyperPod cluster, a session on the controller of a Slurm cluster, or nobody.
+# The folder provisioner of a function: a Job of the Kubernetes cluster behind the HyperPod cluster,
+# a session on the controller of a Slurm cluster, or none.
 
 
 class FoldersOutOfReachError(UnreachableError):
-    """Folders cannot be looked at on the cluster's controller. All that needs none can be done without."""
+    """Folders cannot be read on the cluster's controller. Steps without folders are still possible."""
 
     default_code = "folders_out_of_reach"
 
@@ -349,7 +351,7 @@ def _unreachable_error() -> Iterator[None]:
 
 
 class _ControllerProvisioner(RemoteFolderProvisioner):
-    """Folders by sessions on a cluster's controller."""
+    """Provisions folders by sessions on a cluster's controller."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
         """See `FolderProvisioner`.
@@ -365,16 +367,16 @@ class _ControllerProvisioner(RemoteFolderProvisioner):
 async def open_provisioner(
     settings: StackSettings, aws: Aws
 ) -> AsyncIterator[FolderProvisioner | None]:
-    """Who looks after folders; None: nobody from here.
+    """The folder provisioner; None: no folders are provisioned from here.
 
     Args:
-        settings: What the stack says.
+        settings: The stack's settings.
         aws: AWS in its region.
 
     Raises:
-        InvalidInputError: It is to be a Job, and nobody says of which cluster, claim or image; or the cluster is none on EKS.
-        FoldersOutOfReachError: It is to be the controller, which cannot be found.
-        HyperpodError: The cluster cannot be asked for; see `aws.errors`.
+        InvalidInputError: A Job is configured without cluster, claim or image; or the cluster is not on EKS.
+        FoldersOutOfReachError: The controller is configured, but cannot be found.
+        HyperpodError: The cluster cannot be read; see `aws.errors`.
     """
     if settings.folders == "cluster" and settings.cluster is not None:
         with _unreachable_error():
@@ -400,7 +402,7 @@ async def open_provisioner(
             hint="use Folders: cluster for Slurm",
             detail={"field": "Folders"},
         )
-    # Heavy, and needed by few.
+    # Slow to import, and rarely needed.
     from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 
@@ -418,13 +420,13 @@ async def open_provisioner(
 
 
 # --------------------------------------------------------------------------------------------------
-# What all handlers do alike: logs that are read in CloudWatch, and a wiring within the time limit.
+# Shared by all handlers: logging for CloudWatch, and a reconciliation within the time limit.
 
 logger = logging.getLogger(__name__)
 
 
 def enable_logging() -> None:
-    """Let Lambda log what we have to say: its own level hides what is no warning."""
+    """Enable our log messages: Lambda's default level hides everything below warnings."""
     logging.getLogger("hyperpod_jlab").setLevel(logging.INFO)
 
 
@@ -442,7 +444,7 @@ async def converge_with_folders(
     limit: Limit,
     **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
-    """Make a wiring so, with folders by whom the stack says. Where the controller cannot be reached, all is done that needs no folder (`ReconcileOutcome.blind`).
+    """Reconcile, with the stack's folder provisioner. If the controller is unreachable, applies all steps without folders (`ReconcileOutcome.blind`).
 
     Raises:
         HyperpodError: See `open_provisioner` and `converging.converge`.
@@ -463,7 +465,7 @@ async def converge_and_log(
     provisioner: FolderProvisioner | None = None,
     **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
-    """Make a wiring so, and log what became of it in a line of JSON.
+    """Reconcile, and log the result as a line of JSON.
 
     Raises:
         HyperpodError: See `converging.converge`.

@@ -1,1 +1,1 @@
-"""Lifecycle configurations of Studio: scripts that make a space ready for the cluster when it starts."""
+"""Lifecycle configurations of Studio: scripts that prepare a space for the cluster at startup."""

@@ -1,4 +1,4 @@
-"""``hpj admin lifecycle``: the scripts of lifecycle configurations, to be read before they are attached."""
+"""``hpj admin lifecycle``: print the scripts of lifecycle configurations, to review them before they are attached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wanted of lifecycle configurations, what is there of them, and the steps from the one to the other."""
+"""Lifecycle configurations: the desired state, the actual state, and the steps between them."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from hyperpod_jlab.core.validation import invalid
 # beforehand when a space is made, and the space keeps it until its user chooses another. The list says what users may choose.
 
 AppType = Literal["JupyterLab", "CodeEditor"]
-"""An application, as SageMaker names it."""
+"""An application, by SageMaker's name."""
 
 APP_TYPES: Mapping[App, AppType] = {"jupyterlab": "JupyterLab", "code-editor": "CodeEditor"}
-"""The same, by its name with admins."""
+"""The same, by the name in our options."""
 
 Start = Literal["built-in", "default"]
-"""How a script comes to be run: see above."""
+"""How a script is started: see above."""
 
 _NOTHING = "None"
-"""What takes a single one out (the members' pattern in SageMaker's service model); leaving it out might leave it there."""
+"""The value that removes a single one (the members' pattern in SageMaker's service model); omitting it might leave it unchanged."""
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """What settings name, as ARNs.
+    """The ARNs that settings name.
 
     Attributes:
-        built_in: The one that the admin lets run always.
-        default: The one that is chosen beforehand.
-        listed: Those that users may choose.
+        built_in: The one that always runs.
+        default: The preselected one.
+        listed: The ones that users may choose.
     """
 
     built_in: str | None = None
@@ -51,16 +51,16 @@ class Attachment:
 
     @property
     def all(self) -> frozenset[str]:
-        """Each that is named anywhere."""
+        """All that are named anywhere."""
         return frozenset(filter(None, (self.built_in, self.default, *self.listed)))
 
     def at(self, start: Start) -> str | None:
-        """The one that is run in this way."""
+        """The one that is started in this way."""
         return self.built_in if start == "built-in" else self.default
 
 
 def parse_attachment(settings: Mapping[str, Any]) -> Attachment:
-    """What the settings of an application, as the API has them, name."""
+    """The ARNs in the settings of an application, as in the API."""
     default = (settings.get("DefaultResourceSpec") or {}).get("LifecycleConfigArn")
     return Attachment(
         _single(settings.get("BuiltInLifecycleConfigArn")),
@@ -72,13 +72,13 @@ def parse_attachment(settings: Mapping[str, Any]) -> Attachment:
 def with_own_script(
     current: Attachment, arn: str | None, start: Start, own_arns: Collection[str]
 ) -> Attachment:
-    """What is to be named.
+    """The desired ARNs.
 
     Args:
-        current: What is named.
+        current: The current ARNs.
         arn: Ours; None: none of ours.
-        start: How it is to be run.
-        own_arns: The ARNs of all that were made by us, also of former times: they make way.
+        start: How it is started.
+        own_arns: The ARNs of all that we created, including earlier ones: they are removed.
     """
     cleared = Attachment(
         None if current.built_in in own_arns else current.built_in,
@@ -93,13 +93,13 @@ def with_own_script(
         return cleared
     if start == "built-in":
         return replace(cleared, built_in=arn)
-    # SageMaker wants a default to stand in the list, too.
+    # SageMaker requires a default to be in the list, too.
     new_listed = cleared.listed if arn in cleared.listed else (*cleared.listed, arn)
     return replace(cleared, default=arn, listed=new_listed)
 
 
 def with_attachment(settings: Mapping[str, Any], desired: Attachment) -> dict[str, Any]:
-    """The settings of an application with that attachment; all else stays, for SageMaker replaces them as a whole."""
+    """The settings of an application with that attachment; the rest is kept, since SageMaker replaces all settings."""
     current = parse_attachment(settings)
     new_settings = dict(settings)
     if desired.built_in != current.built_in:
@@ -121,7 +121,7 @@ def _single(arn: object) -> str | None:
 
 @dataclass(frozen=True)
 class Script:
-    """A script as SageMaker gets it: the lifecycle configuration's name, and the text."""
+    """A script for SageMaker: the lifecycle configuration's name, and the text."""
 
     name: str
     text: str
@@ -129,13 +129,13 @@ class Script:
 
 @dataclass(frozen=True)
 class LifecycleWanted:
-    """What is to be there.
+    """The desired state.
 
     Attributes:
-        scripts: The script of each application that is to have one; none: nothing of ours (`destroy`).
-        start: How it is to be run.
-        profiles: Only in the settings of these profiles, and nothing of the domain's own; None: in the domain's, for all.
-        take_over: Also put them in the place of what somebody else has set.
+        scripts: The script of each application; empty: nothing of ours (`destroy`).
+        start: How it is started.
+        profiles: Only in the settings of these profiles, without the domain's own; None: in the domain's, for all.
+        take_over: Also replace those that others have set.
     """
 
     scripts: Mapping[App, Script] = field(default_factory=dict)
@@ -151,10 +151,10 @@ class LifecycleConfig:
     Attributes:
         name: Its name.
         arn: Its ARN.
-        app_type: The application that it is for, as SageMaker calls it.
-        is_ours: Whether its tag says that it was made by us.
-        domains: The domains for which it was made, by its tags.
-        text: The script; None: nobody has asked.
+        app_type: Its application, by SageMaker's name.
+        is_ours: Whether its tag shows that we created it.
+        domains: The domains that use it, by its tags.
+        text: The script; None: not read.
     """
 
     name: str
@@ -170,7 +170,7 @@ class LifecycleStep(PlanStep):
     """A step on lifecycle configurations.
 
     Attributes:
-        stage: Steps of a stage may be done at the same time; lower ones come first, also when all is taken away.
+        stage: Steps of a stage may run concurrently; lower stages come first, also when removing everything.
     """
 
     stage: int
@@ -178,13 +178,13 @@ class LifecycleStep(PlanStep):
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigStep(LifecycleStep):
-    """Make a lifecycle configuration, or note that this domain uses it too.
+    """Create a lifecycle configuration, or tag it as used by this domain.
 
     Attributes:
         script: Its name and script.
         app_type: Its application.
-        arn: The ARN that it has or will have.
-        is_there: Whether it is there, and only the note is missing.
+        arn: Its present or future ARN.
+        is_there: Whether it exists, and only the tag is missing.
     """
 
     script: Script
@@ -195,15 +195,15 @@ class ConfigStep(LifecycleStep):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachStep(LifecycleStep):
-    """Put one into the settings of an application, or take ours out.
+    """Attach one to the settings of an application, or detach ours.
 
     Attributes:
-        holder: Whose settings.
+        holder: The resource with the settings.
         app_type: The application.
-        arn: The one that is to be run; None: none of ours.
-        start: How.
-        ours: The ARNs of all that were made by us.
-        take_over: Also in the place of somebody else's.
+        arn: The one to attach; None: none of ours.
+        start: How it is started.
+        ours: The ARNs of all that we created.
+        take_over: Whether to replace others' too.
     """
 
     holder: MountTarget
@@ -216,11 +216,11 @@ class AttachStep(LifecycleStep):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalStep(LifecycleStep):
-    """Delete a lifecycle configuration that was made by us, or only the note that this domain uses it.
+    """Delete a lifecycle configuration that we created, or only its tag for this domain.
 
     Attributes:
-        config: Which.
-        fate: What becomes of it.
+        config: The lifecycle configuration.
+        fate: What happens to it.
     """
 
     config: LifecycleConfig
@@ -238,12 +238,12 @@ _MAX_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class LifecycleFile:
-    """What the file says.
+    """The contents of the file.
 
     Attributes:
-        apps: The applications that are to have a script; none: nothing of ours is to be attached.
-        start: How it comes to be run (`attachment`).
-        settings: What the scripts do, by the names of `ScriptSettings`; what is missing is found out.
+        apps: The applications with a script; empty: attach nothing of ours.
+        start: How it is started (`attachment`).
+        settings: The scripts' settings, by the names of `ScriptSettings`; missing ones are discovered.
     """
 
     apps: tuple[App, ...] = APPS
@@ -252,14 +252,14 @@ class LifecycleFile:
 
 
 NOTHING = LifecycleFile(apps=())
-"""For taking all of ours away."""
+"""To remove all of ours."""
 
 
 def read_lifecycle_file(path: Path) -> LifecycleFile:
     """Read the file.
 
     Raises:
-        InvalidInputError: It cannot be read, or says something that cannot be meant; `detail.field` is the name.
+        InvalidInputError: It cannot be read, or is invalid; `detail.field` is the name.
     """
     try:
         with path.open("rb") as file:
@@ -291,11 +291,11 @@ def script_settings(file: LifecycleFile, cluster_facts: Mapping[str, Any]) -> Sc
     """The settings of the scripts.
 
     Args:
-        file: What the admin says.
-        cluster_facts: What was found out of the cluster; what the file says counts more.
+        file: The admin's file.
+        cluster_facts: Discovered facts about the cluster; the file takes precedence.
 
     Raises:
-        InvalidInputError: Something is missing, or has another type than it needs.
+        InvalidInputError: A setting is missing, or has the wrong type.
     """
     known_facts = {name: value for name, value in cluster_facts.items() if value is not None}
     values: dict[str, Any] = {**known_facts, **file.settings}

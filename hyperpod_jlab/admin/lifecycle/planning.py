@@ -1,7 +1,7 @@
-"""From the lifecycle configurations that are there and those that are wanted to the steps: pure.
+"""From the actual and desired lifecycle configurations to the steps: pure.
 
-A script that has changed is a new lifecycle configuration, for SageMaker cannot change one: the new one is made, named in the settings in the place of the old
-one, and the old one deleted once nothing names it. Ours are known by their tag; those of others are left alone, in settings too.
+A changed script is a new lifecycle configuration, since SageMaker cannot change one: the new one is created, replaces the old one in the settings,
+and the old one is deleted once nothing names it. Our tag identifies ours; others' are unchanged, in settings too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.core.finding import Finding
 
 NAMES: Mapping[App, str] = {"jupyterlab": "JupyterLab", "code-editor": "Code Editor"}
-"""Applications in words."""
+"""Display names of applications."""
 
 _NONE_TEXT = "none of ours"
 _MAKE_STAGE, _REMOVE_STAGE = 0, 100
@@ -57,12 +57,12 @@ class _Slot:
 def lifecycle_steps(
     actual: ActualState, configs: Sequence[LifecycleConfig], desired: LifecycleWanted
 ) -> tuple[PlanStep, ...]:
-    """The steps, also those that are done.
+    """The steps, including those that are already done.
 
     Args:
         actual: The domain with its profiles and spaces.
-        configs: Lifecycle configurations of the account that are ours, or are called like one that is wanted; those with their text.
-        desired: What is to be there.
+        configs: Lifecycle configurations of the account that are ours, or have a desired name; those with their text.
+        desired: The desired state.
     """
     config_by_name = {config.name: config for config in configs}
     config_steps = {
@@ -173,7 +173,7 @@ def _config_step(
 
 
 def _arn(actual: ActualState, name: str) -> str:
-    """The ARN that it will have: the domain's with another end (SageMaker's service authorization reference)."""
+    """Its future ARN: the domain's with another suffix (SageMaker's service authorization reference)."""
     domain = next(holder.arn for holder in actual.holders if holder.kind == "domain")
     return f"{domain.partition(':domain/')[0]}:studio-lifecycle-config/{name}"
 
@@ -184,18 +184,18 @@ def _arn(actual: ActualState, name: str) -> str:
 def _slots(
     actual: ActualState, desired: LifecycleWanted, own_arns: frozenset[str]
 ) -> Iterator[_Slot]:
-    """Settings that are concerned: the domain's own, or those of the profiles that were named; and wherever ours stands already."""
+    """The affected settings: the domain's own, or those of the named profiles; and all that already name ours."""
     apps: tuple[App, ...] = ("jupyterlab", "code-editor")
     for holder in actual.holders:
         for app in apps:
             slot = _Slot(holder, app)
             if holder.kind == "space" or (holder.kind == "space defaults" and app != "jupyterlab"):
-                continue  # spaces are their users' to set, and space defaults know JupyterLab only
+                continue  # users set their own spaces, and space defaults only support JupyterLab
             has_ours = bool(slot.found.all & own_arns)
             if _is_selected(holder, desired):
                 is_concerned = app in desired.scripts or has_ours
             else:
-                # The domain's own serve all profiles: what one has of ours by itself makes way.
+                # The domain's own serve all profiles: a profile's own entry of ours is removed.
                 is_concerned = desired.profiles is None and has_ours
             if is_concerned:
                 yield slot
@@ -252,7 +252,7 @@ def _attach_step(
 
 
 def _stage(slot: _Slot) -> int:
-    """SageMaker updates one thing of a domain, or of a profile, at a time."""
+    """SageMaker updates one resource of a domain, or of a profile, at a time."""
     kinds = ("domain", "space defaults", "profile")
     return 1 + 2 * kinds.index(slot.holder.kind) + (slot.app == "code-editor")
 
@@ -296,7 +296,7 @@ def _removals(
     attach: Sequence[AttachStep],
     desired: set[str],
 ) -> Iterator[LifecycleStep]:
-    """What this domain no longer needs of what was made for it."""
+    """What this domain no longer needs."""
     remaining = list(_attachments_after(actual, attach))
     for config in configs:
         if not config.is_ours or actual.domain not in config.domains or config.arn in desired:
@@ -319,7 +319,7 @@ def _removals(
 def _attachments_after(
     actual: ActualState, attach: Sequence[AttachStep]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """What each one's settings will name once the steps that can be done are done."""
+    """The ARNs in each resource's settings after all possible steps."""
     steps = {(step.holder.words, step.app_type): step for step in attach}
     for holder in actual.holders:
         for app, app_type in APP_TYPES.items():

@@ -1,4 +1,4 @@
-"""Doing steps on lifecycle configurations. Each may be done again: what is there is looked at first, and settings are read, merged and written."""
+"""Apply steps on lifecycle configurations. Steps are idempotent: the actual state is read first, and settings are read, merged and written."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ from hyperpod_jlab.core.errors import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# Reading the lifecycle configurations of an account that are ours, and those that are called as ours are to be.
+# Read the lifecycle configurations of an account that are ours, or have a name that ours will have.
 
 PREFIX = "hyperpod-jlab"
-"""What the names of ours begin with, so that no other's tags are asked for (`scripts.config_name`)."""
+"""Name prefix of ours, so that the tags of others are not read (`scripts.config_name`)."""
 
 DOMAIN_TAG_PREFIX = f"{MARK}-domain-"
-"""Begin of the tag by which a lifecycle configuration says for which domain it was made: its end is the domain's id, so that two admins never write the same tag."""
+"""Prefix of the tag for a domain that uses a lifecycle configuration: the domain's id follows, so that two admins never write the same tag."""
 
 
 async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfig, ...]:
-    """Lifecycle configurations that may be ours, of this region.
+    """Lifecycle configurations of this region that may be ours.
 
     Args:
         aws: AWS in the domain's region.
-        names: Those that are wanted: of these the text is read too.
+        names: The desired ones, whose text is read too.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -70,7 +70,7 @@ async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfi
 async def _config(
     aws: RetryingAws, item: Mapping[str, Any], names: Collection[str]
 ) -> LifecycleConfig | None:
-    """One of the list; None: it was deleted since the list was made."""
+    """One of the list; None: it was deleted meanwhile."""
     name, arn = str(item["StudioLifecycleConfigName"]), str(item["StudioLifecycleConfigArn"])
     try:
         tags = await _tags(aws, name, arn)
@@ -94,16 +94,16 @@ async def _tags(aws: RetryingAws, name: str, arn: str) -> Mapping[str, str]:
     try:
         return await aws.tags(arn)
     except InvalidInputError:
-        # So is it said of tags of what has been deleted; asked for itself, it is not found.
+        # Reading tags of a deleted one gives the same error; describing it gives not found.
         await read_text(aws, name)
         raise
 
 
 async def read_text(aws: RetryingAws, name: str) -> str | None:
-    """The script of a lifecycle configuration; None: what is there is no text.
+    """The script of a lifecycle configuration; None: it is not text.
 
     Raises:
-        NotFoundError: There is none of this name.
+        NotFoundError: It does not exist.
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call(
@@ -116,7 +116,7 @@ async def read_text(aws: RetryingAws, name: str) -> str | None:
 
 
 class LifecycleExecutor:
-    """Does them.
+    """Applies the steps.
 
     Args:
         aws: AWS in the domain's region.
@@ -131,10 +131,10 @@ class LifecycleExecutor:
         self._failed = False
 
     async def do(self, step: LifecycleStep) -> PlanStep | None:
-        """Do a step; what it is now where it has to wait after all.
+        """Apply a step; returns the step as waiting if it must wait after all.
 
         Raises:
-            RefusedError: Somebody else has set something there since the plan was made.
+            RefusedError: Others have changed the settings since the plan was made.
             HyperpodError: See `aws.errors`.
         """
         if isinstance(step, ConfigStep):
@@ -169,7 +169,7 @@ class LifecycleExecutor:
                 Tags=domain_tags,
             )
         except HyperpodError as error:
-            # Another admin was quicker: the same script is as good as ours.
+            # Another admin was faster: the same script is just as good.
             if (
                 not is_in_use(error)
                 or await read_text(self._aws, step.script.name) != step.script.text
@@ -192,7 +192,7 @@ class LifecycleExecutor:
             else:
                 await self._unmark(config)
         except NotFoundError:
-            return None  # somebody else has done it
+            return None  # another admin has done it
         except HyperpodError as error:
             if not is_in_use(error):
                 raise
@@ -205,13 +205,13 @@ class LifecycleExecutor:
         try:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=config.arn, TagKeys=keys)
         except InvalidInputError:
-            await read_text(self._aws, config.name)  # what was deleted is not found by its name
+            await read_text(self._aws, config.name)  # a deleted one is not found by its name
             raise
 
     # ------------------------------------------------------------------------------ settings
 
     async def _attach(self, step: AttachStep) -> None:
-        """Write the settings until they are as wanted: somebody else may write them at the same time."""
+        """Write the settings until they are as desired: others may write them concurrently."""
         last: HyperpodError | None = None
         for _ in range(MAX_TRIES):
             response = await self._holders.wait_until_settled(step.holder)
@@ -239,10 +239,10 @@ class LifecycleExecutor:
 
 
 def _refuse_foreign(step: AttachStep, current: Attachment) -> None:
-    """Refuse to take the place of what somebody else has set since the plan was made.
+    """Refuse to replace what others have set since the plan was made.
 
     Raises:
-        RefusedError: Somebody has.
+        RefusedError: Others have set it.
     """
     foreign = current.at(step.start)
     if step.arn is None or foreign is None or foreign in step.ours or step.take_over:

@@ -1,4 +1,4 @@
-"""Facts about HyperPod clusters and what Systems Manager, CloudWatch, EC2 and FSx know of them."""
+"""Facts about HyperPod clusters and their data in Systems Manager, CloudWatch, EC2 and FSx."""
 
 from __future__ import annotations
 
@@ -364,11 +364,11 @@ Check = Callable[[CheckContext], Awaitable[FactFinding]]
 _NEEDS_ROLE = "needs --as-role: a role that you can assume"
 _NODE_STREAM = re.compile(r"[^/]+/[^/]+/i-[0-9a-f]{8,17}")
 _EVENT_MINUTES = 15
-"""Minutes of GPU metrics that are looked at."""
+"""Minutes of GPU metrics to read."""
 
 
 async def check_pass_role(ground: CheckContext) -> FactFinding:
-    """Whether the caller may pass the domain's role on; the fact itself is checked with ``--write`` only."""
+    """Whether the caller may pass the domain's role; the fact itself is only checked with ``--write``."""
     if ground.domain is None:
         return unknown(
             "needs --write and --as-role; with --domain it says whether you have iam:PassRole"
@@ -394,7 +394,7 @@ async def check_pass_role(ground: CheckContext) -> FactFinding:
 
 
 async def _principal(aws: Aws, arn: str) -> str:
-    """The user or role of a caller, as IAM simulates it: a session's ARN does not say the role's path."""
+    """The caller's user or role for IAM's simulation: a session's ARN lacks the role's path."""
     if ":assumed-role/" not in arn:
         return arn
     response = await aws.call("iam", "GetRole", RoleName=arn.split("/")[1])
@@ -431,7 +431,7 @@ def event_check(name: str, members: Sequence[str]) -> Check:
 
 
 async def check_node_targets(ground: CheckContext) -> FactFinding:
-    """Whether Systems Manager has heard of nodes by the name that we give them."""
+    """Whether Systems Manager knows nodes by our target names."""
     asked_count = connected = 0
     for cluster in await ground.clusters():
         for node in await ground.running_nodes(cluster):
@@ -467,7 +467,7 @@ async def check_instance_types(ground: CheckContext) -> FactFinding:
 
 
 async def check_log_names(ground: CheckContext) -> FactFinding:
-    """Whether nodes write to the logs that we look for."""
+    """Whether nodes write to the expected log streams."""
     checked_groups = []
     for cluster in await ground.clusters():
         if not await ground.running_nodes(cluster):
@@ -491,7 +491,7 @@ async def check_log_names(ground: CheckContext) -> FactFinding:
 
 
 async def check_slurm_metrics(ground: CheckContext) -> FactFinding:
-    """Whether CloudWatch has metrics of clusters with Slurm."""
+    """Whether CloudWatch has metrics of Slurm clusters."""
     clusters = [item for item in await ground.clusters() if item.on_slurm and _size(item)]
     if not clusters:
         return unknown("no cluster here is a Slurm cluster with nodes")
@@ -511,7 +511,7 @@ async def check_slurm_metrics(ground: CheckContext) -> FactFinding:
 
 
 async def check_eks_metrics(ground: CheckContext) -> FactFinding:
-    """Whether Container Insights names nodes as we look for them."""
+    """Whether Container Insights uses the expected node names."""
     for cluster in await ground.clusters():
         if cluster.eks_arn is None or not _size(cluster):
             continue
@@ -537,7 +537,7 @@ def _size(cluster: HyperpodCluster) -> int:
 
 
 async def _metrics(aws: Aws, namespace: str, name: str, value: str) -> list[Mapping[str, Any]]:
-    """Metrics of one thing: the first page of them."""
+    """The first page of metrics with a dimension."""
     dimensions = [{"Name": name, "Value": value}]
     response = await aws.call(
         "cloudwatch", "ListMetrics", Namespace=namespace, Dimensions=dimensions
@@ -550,7 +550,7 @@ def _some_names(listed_metrics: Sequence[Mapping[str, Any]]) -> str:
 
 
 async def check_gpu_labels(ground: CheckContext) -> FactFinding:
-    """Whether the add-on's metrics of GPUs have the labels by which we find a node."""
+    """Whether the add-on's GPU metrics have the expected node labels."""
     now = time.time()
     for cluster in await ground.clusters():
         if cluster.eks_arn is None:
@@ -575,7 +575,7 @@ async def check_gpu_labels(ground: CheckContext) -> FactFinding:
 
 
 async def check_addon_permission(ground: CheckContext) -> FactFinding:
-    """On which resource the right to describe an add-on is asked for."""
+    """The resource of the permission to describe an add-on."""
     eks = next((cluster.eks_arn for cluster in await ground.clusters() if cluster.eks_arn), None)
     if eks is None:
         return unknown("no cluster here is on EKS")
@@ -599,7 +599,7 @@ async def _may_describe(aws: Aws, eks: str) -> bool:
     except DeniedError:
         return False
     except NotFoundError:
-        return True  # it was allowed, and there is no add-on
+        return True  # permission granted, and there is no add-on
     return True
 
 
@@ -614,4 +614,4 @@ READ_CHECKS: Mapping[str, Check] = {
     "observability-labels": check_gpu_labels,
     "addon-right": check_addon_permission,
 }
-"""The checks of all facts that are checked so, by the facts' names."""
+"""The checks without changes, by the facts' names."""

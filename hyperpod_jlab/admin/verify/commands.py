@@ -1,4 +1,4 @@
-"""``hpj admin verify-aws``: what could not be checked without an account is checked on one."""
+"""``hpj admin verify-aws``: check facts about AWS that need an account."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ The report is Markdown without account ids; paste it into an issue. The exit cod
 _CLEAN = "hpj admin verify-aws --clean-up"
 _SPACE_EVENT = "create-space-event"
 _EVENTS = ("create-profile-event", _SPACE_EVENT)
-"""Facts that are read, of events that --write makes."""
+"""Facts about events, which --write causes."""
 _LATER_NOTE = f"in about 15 minutes CloudTrail has the events of this run: hpj admin verify-aws --only create-profile-event --only {_SPACE_EVENT}"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
 class _StepReporter:
-    """Names each step before it is done."""
+    """Prints each step before it is done."""
 
     steps: Steps | None = None
 
@@ -81,7 +81,7 @@ class _StepReporter:
 
 @dataclass(frozen=True)
 class _VerifyRequest:
-    """What was typed."""
+    """The command line options."""
 
     facts: tuple[Fact, ...]
     ground: CheckContext
@@ -177,10 +177,10 @@ def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **opt
 
 
 def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None:
-    """See that nothing was given that would be passed over, and that nothing is made for no fact.
+    """Refuse options without effect, and resources that no fact needs.
 
     Raises:
-        InvalidInputError: An option has no use here.
+        InvalidInputError: An option has no effect here.
     """
     if write and clean_up:
         raise InvalidInputError("--clean-up and --write cannot be used together")
@@ -241,7 +241,7 @@ async def _journal(aws: Aws) -> Journal:
 async def _prepare(
     request: _VerifyRequest, tell: Tell
 ) -> tuple[TemporaryDomain, CleanUp, list[Leftover]]:
-    """What will be made, and what is left of earlier runs; nothing is changed."""
+    """What will be created, and leftovers of earlier runs; changes nothing."""
     aws = request.ground.aws
     async with slow_steps("asking AWS"):
         location = await find_location(request.ground, request.vpc, request.subnets, request.role)
@@ -257,7 +257,7 @@ async def _run_write_checks(
     old_leftovers: Sequence[Leftover],
     reporter: _StepReporter,
 ) -> tuple[Findings, list[str], HyperpodError | None]:
-    """All findings, what else is to be said, and the worst that went wrong."""
+    """All findings, notes, and the worst error."""
     notes: list[str] = []
     failures: list[HyperpodError] = []
     findings: Findings = {}
@@ -337,10 +337,10 @@ def _print_report(
     description: str,
     failure: HyperpodError | None = None,
 ) -> None:
-    """Print the report, and leave with its exit code.
+    """Print the report, and set the exit code.
 
     Raises:
-        HyperpodError: What went wrong beside the facts.
+        HyperpodError: An error apart from the facts.
     """
     results = outcomes(request.facts, findings)
     region = run_cancelled(request.ground.aws.region)
@@ -374,10 +374,10 @@ def _document(outcome: FactOutcome) -> dict[str, Any]:
 
 
 def _ask(question: str, yes: bool) -> None:
-    """Ask whether it is wanted.
+    """Ask for a confirmation.
 
     Raises:
-        InvalidInputError: Nobody can be asked, or it is not.
+        InvalidInputError: There is no terminal, or the user declines.
     """
     if yes:
         return

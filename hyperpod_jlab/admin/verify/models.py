@@ -1,4 +1,4 @@
-"""What a fact about AWS is, and what its check says."""
+"""Facts about AWS, and results of their checks."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 
 How = Literal["read", "write", "by hand"]
-"""How a fact is checked: with calls that change nothing, in a temporary domain, or by a person."""
+"""How a fact is checked: with read-only calls, in a temporary domain, or manually."""
 
 FactVerdict = Literal["holds", "does not hold", "not checked"]
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that this project believes of AWS and could not try.
+    """An assumption of this project about AWS that could not be tested.
 
     Attributes:
-        name: A stable word for it.
-        statement: What is believed.
+        name: A stable identifier.
+        statement: The assumption.
         code: The files that depend on it, from the repository's root.
         if_wrong: What happens if it is wrong.
         how: How it is checked.
-        check: What the check does; by hand: what to do, and what to look at.
+        check: What the check does; if manual: what to do, and what to look at.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class FactFinding:
-    """What a check found: a verdict, and why."""
+    """The result of a check: a verdict, and why."""
 
     verdict: FactVerdict
     words: str
@@ -57,46 +57,46 @@ class FactFinding:
 
 @dataclass(frozen=True)
 class FactOutcome:
-    """What became of a fact."""
+    """A fact with its result."""
 
     fact: Fact
     finding: FactFinding
 
 
 def holds(message: str) -> FactFinding:
-    """It is as believed."""
+    """The assumption holds."""
     return FactFinding("holds", message)
 
 
 def wrong(message: str) -> FactFinding:
-    """It is not as believed."""
+    """The assumption is wrong."""
     return FactFinding("does not hold", message)
 
 
 def unknown(message: str) -> FactFinding:
-    """Nothing was learned."""
+    """The check was inconclusive."""
     return FactFinding("not checked", message)
 
 
 # --------------------------------------------------------------------------------------------------
-# What checks of facts look at: AWS, the clusters of the account, and a session with fewer rights.
+# Context of the checks: AWS, the clusters of the account, and a session with fewer permissions.
 
 _MAX_CLUSTERS = 10
-"""Clusters that are looked at where none is named."""
+"""Maximum number of clusters to check if none is named."""
 
 _MAX_NODES = 3
-"""Nodes of each cluster that are looked at one by one."""
+"""Maximum number of nodes per cluster to check one by one."""
 
 
 @dataclass
 class CheckContext:
-    """What is looked at.
+    """The context of checks.
 
     Attributes:
         aws: AWS, as the caller.
-        domain: The domain of Studio that was named, or this space's; None: the first of the region, if there is one.
-        cluster: The cluster that was named; None: some of the region.
-        as_role: ARN of a role that the caller may assume, for what needs a session with fewer rights.
+        domain: The given Studio domain, or this space's; None: the first of the region, if any.
+        cluster: The given cluster; None: some of the region.
+        as_role: ARN of a role that the caller may assume, for sessions with fewer permissions.
     """
 
     aws: Aws
@@ -107,7 +107,7 @@ class CheckContext:
     _lookup: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def clusters(self) -> list[HyperpodCluster]:
-        """The clusters, described; they are looked up once.
+        """The clusters, described; cached.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -131,10 +131,10 @@ class CheckContext:
         return [await describe_cluster(self.aws, cluster) for cluster in clusters[:_MAX_CLUSTERS]]
 
     async def check_named(self) -> None:
-        """See that the domain and the cluster that were named are there, and that AWS can be asked at all; a right that is missing is each fact's own matter.
+        """Check that the named domain and cluster exist, and that AWS answers; missing permissions are reported by each fact.
 
         Raises:
-            HyperpodError: One of them is not there, or AWS does not answer.
+            HyperpodError: One does not exist, or AWS does not answer.
         """
         with contextlib.suppress(DeniedError):
             if self.cluster is not None:
@@ -144,7 +144,7 @@ class CheckContext:
                 await self.aws.call("sagemaker", "DescribeDomain", DomainId=self.domain)
 
     async def running_nodes(self, cluster: HyperpodCluster) -> list[Instance]:
-        """Some nodes of a cluster that run.
+        """Some running nodes of a cluster.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -165,9 +165,9 @@ class CheckContext:
         return self.domain
 
     async def limited_session(self, actions: Sequence[str], resource: str = "*") -> Aws | None:
-        """AWS as a session of `as_role` that has the right to these actions on this resource and to nothing else; None: no role was named.
+        """AWS as a session of `as_role` with permission for only these actions on this resource; None: no role was given.
 
-        A session has what both the role and its own policy allow (IAM's documentation of session policies).
+        A session has the permissions that both the role and its own policy grant (IAM's documentation of session policies).
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -186,10 +186,10 @@ class CheckContext:
 
 
 # --------------------------------------------------------------------------------------------------
-# The report on an account: Markdown for an issue, without what says whose account it is.
+# The report on an account: Markdown for an issue, without identifying data.
 
 _VERDICTS: tuple[FactVerdict, ...] = ("does not hold", "holds", "not checked")
-"""In the order in which they are told."""
+"""The order of verdicts in the report."""
 
 _MASKS = (
     (
@@ -203,7 +203,7 @@ _MASKS = (
 
 
 def mask_identifiers(text: str) -> str:
-    """A text without account ids, names of roles and users, keys and addresses of people."""
+    """Remove account ids, names of roles and users, keys and e-mail addresses from a text."""
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     return text
@@ -213,9 +213,9 @@ def report(results: Sequence[FactOutcome], about: Sequence[str], notes: Sequence
     """The report.
 
     Args:
-        results: What became of each fact.
-        about: What was run and where, such as versions and the region.
-        notes: What else is to be said, such as what was left behind.
+        results: The facts with their results.
+        about: The environment, such as versions and the region.
+        notes: Further notes, such as leftovers.
     """
     counts = ", ".join(
         f"{sum(result.finding.verdict == verdict for result in results)} {verdict}"
@@ -249,15 +249,17 @@ def _row(outcome: FactOutcome) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# What this machine has made to verify facts: a note for each run, locked while the run lives, so that what is left of one that was killed is known.
+# Journal of resources that this machine created to verify facts: one note per run, locked while the
+# run is alive, so that leftovers of killed runs are known.
 #
-# The tags on what was made say the same to other machines (`throw_away`). A note says besides whether the run still lives, and which domain it made: AWS
-# leaves security groups when a domain is deleted, which bear its id and no tag.
+# The resources' tags tell other machines the same (`throw_away`). A note also tells whether the run
+# is alive, and which domain it created: AWS
+# keeps security groups of a deleted domain, which have its id in their names but no tag.
 
 
 @dataclass(frozen=True)
 class LeftoverNote:
-    """What a run that is over has left: its name, and the domains that it made."""
+    """Leftovers of a finished run: its name, and the domains that it created."""
 
     name: str
     domains: tuple[str, ...]
@@ -277,10 +279,10 @@ class Journal:
         self._locks: dict[str, int] = {}
 
     def begin(self, name: str) -> None:
-        """Begin the note of a run of ours; it is locked as long as this process lives.
+        """Start the note of a run; it is locked while this process is alive.
 
         Raises:
-            StorageError: It cannot be written: nothing may be made then.
+            StorageError: It cannot be written: then nothing may be created.
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -294,36 +296,36 @@ class Journal:
         self._locks[name] = descriptor
 
     def add(self, name: str, domain: str) -> None:
-        """Note a domain that the run has made."""
+        """Record a domain that the run created."""
         os.write(self._locks[name], f"{domain}\n".encode())
         os.fsync(self._locks[name])
 
     def end(self, name: str) -> None:
-        """All that the run has made is gone."""
+        """Record that all resources of the run are deleted."""
         (self._folder / name).unlink(missing_ok=True)
         self.release(name)
 
     def release(self, name: str) -> None:
-        """The run is over, whatever it has left."""
+        """Unlock the note of a finished run, whatever its leftovers."""
         descriptor = self._locks.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
 
     def list_leftovers(self) -> Iterator[LeftoverNote]:
-        """The notes of runs that are over."""
+        """The notes of finished runs."""
         for path in sorted(self._folder.glob("*")):
             if path.name not in self._locks and not _is_locked(path):
                 domains = path.read_text(encoding="utf-8").split()
                 yield LeftoverNote(path.name, tuple(domains))
 
     def is_running(self, name: str) -> bool:
-        """Whether a run of this machine is under way."""
+        """Whether a run of this machine is in progress."""
         path = self._folder / name
         return name in self._locks or (path.exists() and _is_locked(path))
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether the process that began a note still has it locked."""
+    """Whether the process that started a note still holds its lock."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

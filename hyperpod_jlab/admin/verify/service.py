@@ -1,4 +1,4 @@
-"""Going through the table of facts on an account."""
+"""Check the table of facts on an account."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS, WriteContext
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 
 Findings = dict[str, FactFinding]
-"""What was found, by the facts' names."""
+"""Findings, by the facts' names."""
 
 _FIRST = "update-domain-without-pass-role"
-"""The fact of which something can be said without writing, but no verdict."""
+"""The fact that read-only checks can comment on, but not decide."""
 
 
 async def run_read_checks(
     facts: Sequence[Fact], ground: CheckContext, on_step: Callable[[str], None]
 ) -> Findings:
-    """What can be found without changing anything.
+    """Run the read-only checks.
 
     Args:
         facts: The facts.
-        ground: AWS.
-        on_step: Called with what is looked at.
+        ground: The context.
+        on_step: Called with each step.
     """
     findings: Findings = {}
     for fact in facts:
@@ -46,12 +46,12 @@ async def run_read_checks(
 async def run_write_checks(
     facts: Sequence[Fact], trial: WriteContext, on_step: Callable[[str], None]
 ) -> Findings:
-    """What is found in a temporary domain that was made.
+    """Run the checks in a temporary domain.
 
     Args:
         facts: The facts.
-        trial: What there is to try it with.
-        on_step: Called with what is looked at.
+        trial: The context of the temporary domain.
+        on_step: Called with each step.
     """
     names = {fact.name for fact in facts}
     findings: Findings = {}
@@ -66,7 +66,7 @@ async def run_write_checks(
 
 
 def outcomes(facts: Sequence[Fact], findings: Findings) -> list[FactOutcome]:
-    """What became of each fact."""
+    """The facts with their results."""
     return [FactOutcome(fact, findings.get(fact.name) or _skipped_finding(fact)) for fact in facts]
 
 
@@ -77,22 +77,23 @@ def _skipped_finding(fact: Fact) -> FactFinding:
 
 
 def error_text(error: HyperpodError) -> str:
-    """An error as the reason why something was not checked."""
+    """An error as the reason of an inconclusive check."""
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 # --------------------------------------------------------------------------------------------------
-# The table of facts about AWS that cannot be checked without an account: docs/unverified.md is written from it, and ``hpj admin verify-aws`` goes through it.
+# The table of facts about AWS that need an account to check: generates docs/unverified.md, and is
+# checked by ``hpj admin verify-aws``.
 
 FACTS: tuple[Fact, ...] = (*STUDIO_FACTS, *CLUSTER_FACTS)
 """All facts, the most important first."""
 
 
 def select_facts(names: Sequence[str]) -> tuple[Fact, ...]:
-    """Facts by their names, in the table's order; all where none is named.
+    """Facts by their names, in the table's order; all if none is named.
 
     Raises:
-        InvalidInputError: There is no fact of a name.
+        InvalidInputError: A name is unknown.
     """
     known_names = [fact.name for fact in FACTS]
     for name in names:

@@ -1,4 +1,4 @@
-"""Checks of facts in a temporary domain. Each says what it does before it does it, and changes nothing but what was made for it."""
+"""Checks of facts in a temporary domain. Each announces a change before making it, and only changes resources created for it."""
 
 from __future__ import annotations
 
@@ -32,33 +32,35 @@ from hyperpod_jlab.core.errors import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# A domain of Studio with a user profile, a space and a lifecycle configuration that are made to try something, and deleted.
+# A temporary Studio domain with a user profile, a space and a lifecycle configuration, created for
+# a test and deleted.
 #
-# All of them have one name, which begins with `PREFIX`, and from the call that makes them on a tag of the same value, so that what is left of a run that
-# was killed is found. What is not called so, or does not have the tag, is never touched.
+# All have the same name, which begins with `PREFIX`, and are created with a tag of the same value,
+# so that leftovers of a killed run
+# can be found. Resources with another name, or without the tag, are never touched.
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
-"""Says what is done next, before it is done."""
+"""Announces the next change."""
 
 PREFIX = "hyperpod-jlab-verify-"
-"""Begin of the names of all that is made."""
+"""Name prefix of all temporary resources."""
 
 TAG = "hyperpod-jlab-verify"
-"""The tag on all that is made; its value is the name."""
+"""The tag on all temporary resources; its value is the name."""
 
 SETTLE_TIMEOUT_S = 1200.0
-"""Seconds until something that is made or deleted is given up: a domain takes some minutes."""
+"""Timeout for creating or deleting a resource, in seconds: a domain takes some minutes."""
 
 POLL_S = 5.0
-"""Most seconds between two looks; the first ones come sooner."""
+"""Maximum poll interval in seconds; the first polls are more frequent."""
 
 _SCRIPT = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
 
 
 @dataclass(frozen=True)
 class TemporaryLocation:
-    """Where a temporary domain is put: a VPC with some of its subnets, and the role that its people would have."""
+    """The location of a temporary domain: a VPC with some of its subnets, and the role of its users."""
 
     vpc: str
     subnets: tuple[str, ...]
@@ -68,10 +70,10 @@ class TemporaryLocation:
 async def find_location(
     context: CheckContext, vpc: str | None, subnets: Sequence[str], role: str | None
 ) -> TemporaryLocation:
-    """The place that was named; what was not is taken from a domain that is there.
+    """The given location; missing values come from an existing domain.
 
     Raises:
-        InvalidInputError: There is no such domain, and not all was named.
+        InvalidInputError: The domain does not exist, and not all values are given.
         HyperpodError: See `aws.errors`.
     """
     if vpc and subnets and role:
@@ -86,7 +88,7 @@ async def find_location(
     response = await context.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
     domain_role = (response.get("DefaultUserSettings") or {}).get("ExecutionRole")
     vpc_id = vpc or response.get("VpcId")
-    # Subnets of another VPC are of no use.
+    # Subnets of another VPC cannot be used.
     subnet_ids = subnets or (
         response.get("SubnetIds", ()) if vpc_id == response.get("VpcId") else ()
     )
@@ -106,13 +108,13 @@ async def find_location(
 
 
 class TemporaryDomain:
-    """What is made.
+    """The temporary resources.
 
     Args:
         aws: AWS, as the caller.
-        location: Where the domain is put.
-        journal: Where it is noted.
-        tell: Says what is made, before it is.
+        location: The domain's location.
+        journal: Records the domain.
+        tell: Announces each resource.
     """
 
     def __init__(self, aws: Aws, location: TemporaryLocation, journal: Journal, tell: Tell) -> None:
@@ -126,7 +128,7 @@ class TemporaryDomain:
         self._tags = [{"Key": TAG, "Value": self.name}]
 
     def words(self) -> list[str]:
-        """What will be made, a line each."""
+        """The resources to create, one line each."""
         location = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
         return [
             f"the lifecycle configuration {self.name} (it does nothing)",
@@ -138,11 +140,11 @@ class TemporaryDomain:
         ]
 
     async def make(self) -> None:
-        """Make all of it but the space.
+        """Create everything but the space.
 
         Raises:
-            StorageError: It cannot be noted, so nothing was made.
-            HyperpodError: See `aws.errors`; what was made by then is there.
+            StorageError: The journal is not writable, so nothing was created.
+            HyperpodError: See `aws.errors`; earlier resources exist.
         """
         self._journal.begin(self.name)
         self._tell(f"create the lifecycle configuration {self.name}")
@@ -174,7 +176,7 @@ class TemporaryDomain:
         await wait_until_settled(self._aws, "DescribeUserProfile", **parameters)
 
     async def make_space(self) -> None:
-        """Make a space of the user profile.
+        """Create a space of the user profile.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -196,7 +198,7 @@ class TemporaryDomain:
 
 
 async def finish_call(call: Awaitable[T]) -> T:
-    """Wait for a call. Where this is cancelled meanwhile, the call is waited for all the same: what it makes has to be known before it is looked for."""
+    """Wait for a call, even if cancelled: the resource that it creates must be known before leftovers are searched."""
     task = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(task)
@@ -207,11 +209,11 @@ async def finish_call(call: Awaitable[T]) -> T:
 
 
 async def wait_until_settled(aws: Aws, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Wait until SageMaker is done with something; its description then.
+    """Wait until SageMaker has finished an update; returns the description.
 
     Raises:
         RefusedError: It failed.
-        UnreachableError: SageMaker did not come to an end.
+        UnreachableError: SageMaker did not finish in time.
         HyperpodError: See `aws.errors`.
     """
     patient = RetryingAws(aws)
@@ -224,14 +226,14 @@ async def wait_until_settled(aws: Aws, operation: str, **parameters: Any) -> dic
                 f"SageMaker reports {response['Status']}: {response.get('FailureReason') or 'no reason'}",
                 code="not_in_service",
             )
-    raise AssertionError  # `polls` ends with an error
+    raise AssertionError  # `polls` raises on timeout
 
 
 async def polls(subject: str) -> AsyncIterator[None]:
-    """Times to look at something, ever further apart.
+    """Poll times with increasing intervals.
 
     Raises:
-        UnreachableError: It takes too long.
+        UnreachableError: It timed out.
     """
     deadline, pause = time.monotonic() + SETTLE_TIMEOUT_S, 0.1
     while time.monotonic() < deadline:
@@ -246,27 +248,27 @@ async def polls(subject: str) -> AsyncIterator[None]:
 
 
 MISSING_PROFILE = "hyperpod-jlab-nobody"
-"""A user profile that is not in the temporary domain."""
+"""A user profile that does not exist in the temporary domain."""
 
 _NEEDS_ROLE = "needs --as-role: a role that you can assume and that may do this, for a session without permissions"
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
 
 
 TIMEOUT_S = 30.0
-"""Seconds until what was written is taken for not being there."""
+"""Seconds after which a write counts as lost."""
 
 Settings = Mapping[str, Any]
 
 
 @dataclass
 class WriteContext:
-    """What the checks have to do with.
+    """The context of the checks with changes.
 
     Attributes:
         context: AWS.
-        made: What was made.
-        tell: Says what is done next, before it is done.
-        file_system: A file system of the VPC that the temporary profile may name; None: none.
+        made: The temporary resources.
+        tell: Announces the next change.
+        file_system: A file system of the VPC for the temporary profile; None: none.
     """
 
     context: CheckContext
@@ -280,7 +282,7 @@ class WriteContext:
         return self.context.aws
 
     async def update(self, operation: str, **parameters: Any) -> None:
-        """Update the domain or its profile, and wait until that is done.
+        """Update the domain or its profile, and wait for the end.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -313,7 +315,7 @@ class WriteContext:
         read_settings: Callable[[], Awaitable[Settings]],
         is_expected: Callable[[Settings], bool],
     ) -> Settings:
-        """Settings once they are as wanted; as they are where that does not come: what was written may be seen a moment later only."""
+        """The settings once they are as expected, or after a timeout: a write may become visible a moment later."""
         deadline, pause = time.monotonic() + TIMEOUT_S, 0.1
         while not is_expected(settings := await read_settings()) and time.monotonic() < deadline:
             await asyncio.sleep(pause)
@@ -325,7 +327,7 @@ Check = Callable[[WriteContext], Awaitable[FactFinding]]
 
 
 async def role_of_space_defaults(trial: WriteContext) -> FactFinding:
-    """Whether settings of shared spaces need a role. It comes first: later the domain has one."""
+    """Whether settings of shared spaces need a role. Runs first: later the domain has one."""
     trial.tell("update the space defaults of the temporary domain without a role")
     try:
         await trial.update("UpdateDomain", DefaultSpaceSettings={"CustomFileSystemConfigs": []})
@@ -335,7 +337,7 @@ async def role_of_space_defaults(trial: WriteContext) -> FactFinding:
 
 
 async def update_without_pass_role(trial: WriteContext) -> FactFinding:
-    """The very call of an apply, with and without ``iam:PassRole``."""
+    """The same call as in an apply, with and without ``iam:PassRole``."""
     limited_session = await trial.context.limited_session(_UPDATE)
     if limited_session is None:
         return unknown(_NEEDS_ROLE)
@@ -360,7 +362,7 @@ async def update_without_pass_role(trial: WriteContext) -> FactFinding:
 
 
 async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError | None:
-    """Update as an apply does; why it did not work."""
+    """Update as an apply does; returns the error."""
     holder = MountTarget("space defaults", trial.made.domain, SETTLED_STATE)
     calls = MountTargetCalls(RetryingAws(aws), trial.made.domain, POLL_S)
     try:
@@ -373,7 +375,7 @@ async def _update_space_defaults(trial: WriteContext, aws: Aws) -> HyperpodError
 
 
 async def update_keeps_others(trial: WriteContext) -> FactFinding:
-    """Whether an update leaves alone what it does not name."""
+    """Whether an update preserves members that it does not name."""
     if not await _attach(trial):
         return unknown("the script that was set is missing")
     trial.tell("update CodeEditorAppSettings of the temporary domain")
@@ -394,7 +396,7 @@ async def update_keeps_others(trial: WriteContext) -> FactFinding:
 
 
 async def list_is_replaced(trial: WriteContext) -> FactFinding:
-    """Whether an empty list takes file systems away."""
+    """Whether an empty list removes file systems."""
     if trial.file_system is None:
         return unknown("needs --file-system: an FSx for Lustre file system in the same VPC")
     system = {"FileSystemId": trial.file_system, "FileSystemPath": "/"}
@@ -415,7 +417,7 @@ async def list_is_replaced(trial: WriteContext) -> FactFinding:
 
 
 async def none_takes_out(trial: WriteContext) -> FactFinding:
-    """Whether ``None`` takes a script out of settings."""
+    """Whether ``None`` removes a script from settings."""
     trial.tell("set the built-in script of the temporary profile")
     await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
     if _script(await trial.wait_for_settings(trial.read_profile_settings, _has_script)) is None:

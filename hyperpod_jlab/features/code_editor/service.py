@@ -1,6 +1,6 @@
-"""Tasks for Code Editor (VS Code's ``.vscode/tasks.json``): what is open in the editor is sent to a cluster by a key press.
+"""Tasks for Code Editor (VS Code's ``.vscode/tasks.json``): a shortcut submits the open file to a cluster.
 
-The file's form is VS Code's, version 2.0.0. It may have comments, which JSON has not: into such a file tasks are put, but none is taken out.
+The file's format is VS Code's, version 2.0.0. It may have comments, which JSON lacks: tasks are added to such a file, but none is removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
 
 # --------------------------------------------------------------------------------------------------
-# JSON with comments and commas at the end, as editors have it: read, and put into without touching the rest.
+# JSON with comments and trailing commas, as editors write it: parse it, and add to it without
+# changing the rest.
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -25,22 +26,22 @@ _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]")
 
 
 def loads(text: str) -> Any:
-    """What the text says.
+    """Parse the text.
 
     Raises:
-        json.JSONDecodeError: It is no JSON even without its comments.
+        json.JSONDecodeError: It is invalid even without its comments.
     """
     return json.loads(_to_plain_json(text))
 
 
 def append(text: str, key: str, values: Sequence[Any], indent: int | str) -> str:
-    """Put values at the end of the list that the outermost object has under a key; all else stays as it is, letter by letter.
+    """Append values to the list under a key of the outermost object; the rest of the text is unchanged.
 
     Args:
         text: An object, with a list under the key.
         key: The key.
-        values: What comes into the list; at least one.
-        indent: How the file is indented.
+        values: The values; at least one.
+        indent: The file's indentation.
     """
     plain = _to_plain_json(text)
     start = _list_start(plain, key)
@@ -55,17 +56,17 @@ def append(text: str, key: str, values: Sequence[Any], indent: int | str) -> str
 
 
 def _to_plain_json(text: str) -> str:
-    """The text as plain JSON, in which all stands where it stood."""
+    """The text as plain JSON of the same length, so that positions stay valid."""
     return _blank_matches(_TRAILING_COMMA, _blank_matches(_COMMENT, text))
 
 
 def _blank_matches(pattern: re.Pattern[str], text: str) -> str:
-    """The text with blanks for what is found outside of strings."""
+    """The text with matches outside of strings replaced by blanks."""
     return pattern.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def _list_start(plain: str, key: str) -> int:
-    """Where the list under a key of the outermost object begins; the last one, as JSON has it."""
+    """The start of the list under a key of the outermost object; the last one if the key repeats, as in JSON."""
     depth, start = 0, -1
     for match in _TOKEN.finditer(plain):
         if match[0] in "[{":
@@ -79,7 +80,7 @@ def _list_start(plain: str, key: str) -> int:
 
 
 TASKS_FILE = Path(".vscode", "tasks.json")
-"""Where the file lies in a project."""
+"""The file's path in a project."""
 
 _VERSION = "2.0.0"
 _TASKS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
@@ -89,20 +90,20 @@ _TASKS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
     ("HyperPod: why does the last run wait?", ("why", "last"), False),
     ("HyperPod: cancel the last run", ("cancel", "last"), False),
 )
-"""Label, words for ``hpj``, and whether it takes a cluster."""
+"""Label, arguments of ``hpj``, and whether it takes a cluster."""
 _MAX_FILES = 99
-"""How often a task may run at once. By itself the editor allows one: while the log of a run is followed, no other file could be sent."""
+"""Concurrent instances of a task. The editor's default is one: while the log of a run is followed, no other file could be submitted."""
 
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What became of the file.
+    """The result of writing the file.
 
     Attributes:
         path: The file.
-        added: Labels of the tasks that were put in.
-        replaced: Labels of those that took the place of others of that label.
-        kept: Labels of tasks that were there already, and stay as they are.
+        added: Labels of the new tasks.
+        replaced: Labels of the tasks that replaced others of the same label.
+        kept: Labels of existing tasks that are unchanged.
     """
 
     path: Path
@@ -112,10 +113,10 @@ class WriteResult:
 
 
 def tasks(cluster: str | None = None) -> list[dict[str, Any]]:
-    """The tasks. They start ``hpj`` itself and no shell, so a file may be called as it likes.
+    """The tasks. They start ``hpj`` directly without a shell, so file names need no quoting.
 
     Args:
-        cluster: The cluster that files are sent to; None: the configured one.
+        cluster: The cluster for the files; None: the configured one.
     """
     cluster_args = () if cluster is None else ("--cluster", cluster)
     return [
@@ -138,16 +139,16 @@ def tasks_text(cluster: str | None = None) -> str:
 
 
 def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = False) -> WriteResult:
-    """Put the tasks into a project's file, beside those that are there.
+    """Add the tasks to a project's file, beside existing ones.
 
     Args:
         project: The project's folder.
         cluster: See `tasks`.
-        replace: Whether tasks of the same labels make way.
+        replace: Whether to replace tasks of the same labels.
 
     Raises:
-        ConflictError: What is there is no list of tasks, or has comments and a task to be replaced, so that there would be loss. `detail.text` is what to
-            paste.
+        ConflictError: The existing file is not a list of tasks, or has comments and a task to replace, so that data would be lost. `detail.text` is the
+            text to paste.
         InvalidInputError: It cannot be read or written.
     """
     path = project / TASKS_FILE
@@ -175,7 +176,7 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
 def _merge(
     path: Path, existing: list[Any], own_tasks: Sequence[dict[str, Any]], *, replace: bool
 ) -> WriteResult:
-    """Put our tasks into the list that is there."""
+    """Merge our tasks into the existing list."""
     labels = [
         existing_task.get("label") if isinstance(existing_task, dict) else None
         for existing_task in existing
@@ -263,13 +264,13 @@ def _text(document: dict[str, Any], indent: int | str) -> str:
 
 
 def _detect_indent(text: str) -> int | str:
-    """How the file is indented: by its first line that is."""
+    """The file's indentation, from its first indented line."""
     match = re.search(r"\n([ \t]+)\S", text)
     return match.group(1) if match else 2
 
 
 def _write(path: Path, text: str) -> None:
-    """Write it whole or not at all."""
+    """Write it atomically."""
     temporary = path.with_name(f".tasks-{secrets.token_hex(6)}.json")
     try:
         temporary.write_bytes(text.encode("utf-8", "surrogateescape"))

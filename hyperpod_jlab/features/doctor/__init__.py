@@ -8,7 +8,7 @@ COMMANDS = (
 
 ROUTES = (
     Route("get", "doctor", "read", "routes:show_examination"),
-    # It writes a probe to the storage partition, and asks clusters and AWS.
+    # It writes a probe file to the storage partition, and queries clusters and AWS.
     Route("post", "doctor", "execute", "routes:begin_examination"),
     Route("get", "doctor/report", "read", "routes:show_doctor_report"),
     Route("post", "doctor/cancel", "execute", "routes:cancel_examination"),

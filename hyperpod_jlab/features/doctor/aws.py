@@ -1,4 +1,4 @@
-"""What AWS tells of this place, each thing asked for once for all steps that want it."""
+"""AWS' data on this environment, requested once for all steps that need it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from hyperpod_jlab.features.doctor.models import CONFIGURATION, LazyServices
 T = TypeVar("T")
 
 TIMEOUT_S = 25.0
-"""Seconds that an answer may take. A step has more, so that this says what was silent."""
+"""Timeout of a request. A step has more time, so that it can report which service did not answer."""
 
 _UNREACHABLE = "aws_unreachable"
 
@@ -64,11 +64,11 @@ _FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]+)\.fsx\.")
 
 
 class AwsEnvironment:
-    """This place as AWS knows it. All methods raise `HyperpodError` (see `aws.errors`): the same again to who asks again.
+    """This environment as AWS describes it. All methods raise `HyperpodError` (see `aws.errors`); errors are cached too.
 
     Attributes:
-        studio: The place in Studio; None outside of it.
-        mounts: The file systems of FSx for Lustre that are mounted here.
+        studio: The Studio environment; None outside Studio.
+        mounts: The mounted FSx for Lustre file systems.
         aws: AWS.
     """
 
@@ -83,12 +83,12 @@ class AwsEnvironment:
 
     @property
     def uses_aws(self) -> bool:
-        """Whether anything here has to do with AWS: this is Studio, or the configuration names a cluster by its name there."""
+        """Whether AWS is relevant here: this is Studio, or the configuration names a cluster by its AWS name."""
         return self.studio is not None or bool(self.named_clusters) or self._names_eks
 
     @property
     def named_clusters(self) -> dict[str, str]:
-        """The HyperPod clusters that the configuration names, by the names that it gives them."""
+        """The HyperPod clusters that the configuration names, by their names in it."""
         return {
             name: config.hyperpod_cluster
             for name, config in self._clusters().items()
@@ -109,11 +109,10 @@ class AwsEnvironment:
 
     @property
     def settings(self) -> Settings:
-        """The configuration."""
         return self._services.hyperpod.settings
 
     async def caller(self) -> str:
-        """Who this is: an ARN."""
+        """The caller's ARN."""
 
         async def ask() -> str:
             return str((await self.aws.call("sts", "GetCallerIdentity"))["Arn"])
@@ -121,7 +120,7 @@ class AwsEnvironment:
         return await self._once("sts", "caller", ask)
 
     async def space(self) -> Space | None:
-        """The space; None outside of one."""
+        """The space; None if this is not one."""
         studio = self.studio
         if studio is None or not studio.domain_id or not studio.space:
             return None
@@ -139,7 +138,7 @@ class AwsEnvironment:
         return await self._once("sagemaker", "domain", lambda: describe_domain(self.aws, domain))
 
     async def profile(self) -> Profile | None:
-        """The user profile whose space this is; None where nobody says whose it is."""
+        """The user profile that owns this space; None if unknown."""
         studio = self.studio
         if studio is None or not studio.domain_id:
             return None
@@ -160,7 +159,7 @@ class AwsEnvironment:
         return await self._once("sagemaker", "clusters", service.all_clusters)
 
     async def own_clusters(self) -> list[HyperpodCluster]:
-        """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
+        """The configured ones among them; if there are none, those whose file system is mounted here."""
         all_listed = await self.clusters()
         own_clusters = [cluster for cluster in all_listed if self._is_own(cluster)]
         return own_clusters or [
@@ -171,7 +170,7 @@ class AwsEnvironment:
         return any(self._only_cluster in {None, name} for name in cluster.configured_as)
 
     async def file_systems(self) -> list[str]:
-        """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
+        """The ids of the relevant file systems: those mounted here, those of the space, those of the relevant clusters."""
         names_found = [mount.file_system for mount in self.mounts]
         space = await self.or_none(self.space())
         names_found += space.file_systems if space else ()
@@ -180,7 +179,7 @@ class AwsEnvironment:
         return sorted({mount for mount in names_found if mount is not None})
 
     async def is_mounted(self, name: str) -> bool:
-        """Whether a file system is mounted here, going by its id, or by what a cluster says of it."""
+        """Whether a file system is mounted here, by its id or by a cluster's description of it."""
         if any(mount.file_system == name for mount in self.mounts):
             return True
         return any(
@@ -192,7 +191,7 @@ class AwsEnvironment:
         )
 
     async def or_none(self, awaitable: Awaitable[T | None]) -> T | None:
-        """An answer that others can do without: None where it could not be had, which its own step says."""
+        """An optional answer: None if it failed, which its own step reports."""
         try:
             return await awaitable
         except HyperpodError:
@@ -210,7 +209,7 @@ class AwsEnvironment:
         )
 
     async def locate_domain(self) -> NetworkLocation | None:
-        """Where the applications of this space are in the network; None outside of Studio."""
+        """The network location of this space's applications; None outside Studio."""
         domain = await self.domain()
         if domain is None:
             return None
@@ -219,7 +218,7 @@ class AwsEnvironment:
         return NetworkLocation(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
 
     async def locate_cluster(self, name: str) -> NetworkLocation:
-        """Where a HyperPod cluster is in the network."""
+        """The network location of a HyperPod cluster."""
         return await self._once(
             "sagemaker", f"cluster {name}", lambda: locate_cluster(self.aws, name)
         )
@@ -253,7 +252,7 @@ class AwsEnvironment:
         )
 
     async def _once(self, service: str, name: str, query: Callable[[], Awaitable[T]]) -> T:
-        """What was asked for under a name; a service that is silent is not asked again."""
+        """The cached answer of a request; a service that timed out is not queried again."""
         if name not in self._results:
             self._results[name] = self._unavailable.get(service) or await self._run_query(
                 service, query
@@ -284,31 +283,32 @@ class AwsEnvironment:
 
 
 def file_system_of(dns_name: str) -> str | None:
-    """The id of a file system by the name of its server, such as ``fs-....fsx.us-west-2.amazonaws.com``."""
+    """The id of a file system, from the DNS name of its server, such as ``fs-....fsx.us-west-2.amazonaws.com``."""
     match = _FILE_SYSTEM.match(dns_name)
     return match[1] if match else None
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps on Studio and AWS: where this is, who this is to AWS, the space, the domain, the profile, and which clusters there are.
+# Steps on Studio and AWS: environment, identity, space, domain, profile, and clusters.
 #
-# AWS is asked only where something here has to do with it. What it does not let us see is unknown, never a failure.
+# AWS is queried only if it is relevant here. What we have no permission to read is unknown, never a
+# failure.
 
 ROLE = "role"
-"""The step on whether AWS knows who this is; whoever asks AWS needs it."""
+"""The step on the AWS identity; all steps that use AWS need it."""
 
 HYPERPOD = "hyperpod"
-"""The step on which HyperPod clusters there are."""
+"""The step on the HyperPod clusters."""
 
 _UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
-"""Codes of errors with which it is not known who this is, though it may be somebody."""
+"""Error codes that leave the identity unknown."""
 
 _TRANSIENT_STATES = frozenset({"Pending", "Updating"})
-"""States of a domain in which it still works."""
+"""States of a working domain."""
 
 
 class StudioChecks:
-    """Looks at Studio and AWS."""
+    """Checks of Studio and AWS."""
 
     def __init__(self, environment: AwsEnvironment) -> None:
         self._environment = environment
@@ -337,9 +337,10 @@ class StudioChecks:
             caller = await self._environment.caller()
         except HyperpodError as error:
             if error.code in _UNAVAILABLE_CODES:
-                # What the other services tell does not need this one: their endpoints may be there.
+                # Results of the other services do not depend on this one: their endpoints may be
+                # reachable.
                 return warn(error.message, error.hint, "admin")
-            # Elsewhere runs go without AWS, and only what it knows is missing.
+            # Outside Studio runs work without AWS; only its data is missing.
             return from_error(error, "unknown" if self._environment.studio is None else "fail")
         evidence = f"{caller} in {await self._environment.aws.region()}"
         studio = self._environment.studio
@@ -462,7 +463,7 @@ def _place(studio: Studio | None) -> CheckResult:
 
 
 def _cluster_text(cluster: HyperpodCluster) -> str:
-    """Such as ``ml-cluster (slurm, in-service, its file system is here)``."""
+    """For example ``ml-cluster (slurm, in-service, its file system is here)``."""
     parts = [cluster.orchestrator or "orchestrator unknown", cluster.state]
     if cluster.mounted_here is not None:
         parts.append(f"its file system is {'' if cluster.mounted_here else 'not '}mounted here")
@@ -470,10 +471,10 @@ def _cluster_text(cluster: HyperpodCluster) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The step on what AWS lets this role read: each action is tried with the cheapest call there is.
+# The step on this role's read permissions: tries each action with its cheapest call.
 
 _TIMEOUT = 15.0
-"""Seconds that one call may take."""
+"""Timeout of one call, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -488,7 +489,7 @@ class _TestCall:
 
 
 def rights_steps(environment: AwsEnvironment) -> list[CheckStep]:
-    """What may be read of the first cluster that matters here, and of the account."""
+    """Read permissions on the first relevant cluster, and on the account."""
 
     async def look() -> CheckResult | None:
         return await _rights(environment) if environment.uses_aws else None
@@ -541,10 +542,10 @@ async def _rights(environment: AwsEnvironment) -> CheckResult:
 
 
 async def _cluster_calls(environment: AwsEnvironment) -> list[_TestCall]:
-    """What is tried on a cluster, where one is known."""
+    """The calls to try on a cluster, if one is known."""
     try:
         clusters = await environment.own_clusters() or list(await environment.clusters())
-    except HyperpodError:  # its own step says it
+    except HyperpodError:  # its own step reports it
         return []
     if not clusters:
         return []
@@ -558,7 +559,7 @@ async def _cluster_calls(environment: AwsEnvironment) -> list[_TestCall]:
 
 
 async def _call_refusal(environment: AwsEnvironment, attempt: _TestCall) -> HyperpodError | None:
-    """What AWS says against it. Whatever else is wrong with it, such as a log group that is not there, it was allowed."""
+    """The error if permission is denied. Any other error, such as a missing log group, means that it was granted."""
     try:
         async with asyncio.timeout(_TIMEOUT):
             await environment.aws.call(attempt.service, attempt.operation, **attempt.parameters)
@@ -570,7 +571,7 @@ async def _call_refusal(environment: AwsEnvironment, attempt: _TestCall) -> Hype
 
 
 # --------------------------------------------------------------------------------------------------
-# The step on who a terminal on a node is: root, or the user that Session Manager runs it as.
+# The step on the user of a terminal on a node: root, or Session Manager's Run As user.
 
 _ROLE = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.*")
 
@@ -578,7 +579,7 @@ _SESSION_TAG_NOTE = "an identity provider may pass it with the session, which is
 
 
 def run_as_steps(environment: AwsEnvironment) -> list[CheckStep]:
-    """As whom terminals run, where there are clusters that count."""
+    """The user of terminals, if there are relevant clusters."""
 
     async def look() -> CheckResult | None:
         if not environment.uses_aws or not await environment.own_clusters():
@@ -607,7 +608,7 @@ async def _run_as(environment: AwsEnvironment) -> CheckResult:
             f"only tags of roles are read, and this identity is not a role; without a tag {default_text}"
         )
     try:
-        # IAM has no endpoint in most VPCs: nobody should wait for it.
+        # IAM has no endpoint in most VPCs: do not wait for it.
         user = await find_run_as(Aws(region, fail_fast=True), role)
     except HyperpodError as error:
         evidence = f"the tags of the role {role} are unknown: {error.message}; without {RUN_AS} {default_text}"
@@ -619,7 +620,7 @@ async def _run_as(environment: AwsEnvironment) -> CheckResult:
 
 
 def _default_user_text(preferences: SessionPreferences) -> str:
-    """What a session is for a role without a tag."""
+    """The user of a session for a role without a tag."""
     if preferences.default_user is None:
         return "Session Manager does not open a terminal"
     return f"terminals on nodes run as {preferences.default_user}, the default"

@@ -36,7 +36,7 @@ _PACKAGES = ("hyperpod_jlab", "pydantic", "click", "jupyter_server", "jupyterlab
 
 
 def first_steps(services: LazyServices) -> list[CheckStep]:
-    """What needs nothing; the configuration is read in its last step."""
+    """Steps without dependencies; the last one reads the configuration."""
     return [
         CheckStep("versions", "versions", "installation", _versions),
         CheckStep("config-files", "config files", "installation", _config_files),
@@ -45,7 +45,7 @@ def first_steps(services: LazyServices) -> list[CheckStep]:
 
 
 def local_steps(services: LazyServices) -> list[CheckStep]:
-    """What the local cluster needs."""
+    """Steps on the local cluster."""
 
     async def board() -> CheckResult:
         return await asyncio.to_thread(_board)
@@ -79,7 +79,7 @@ async def _config_files() -> CheckResult:
 
 
 def _board() -> CheckResult:
-    """The local cluster keeps its board with flock, which some network file systems lack."""
+    """The local cluster locks its board with flock, which some network file systems lack."""
     try:
         folder = default_folder()
     except HyperpodError as error:
@@ -110,15 +110,15 @@ def _python(python: str) -> CheckResult:
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps on each cluster of the configuration: those of its engine, and whether it can be seen as a whole.
+# Steps on each configured cluster: those of its engine, and whether all of it is visible.
 
 
 def cluster_steps(services: LazyServices, only_cluster: str | None = None) -> list[CheckStep]:
-    """The configured clusters; none where the configuration cannot be read.
+    """Steps on the configured clusters; none if the configuration cannot be read.
 
     Args:
         services: The services.
-        only_cluster: The one cluster that matters; None: all.
+        only_cluster: Check only this cluster; None: all.
     """
     if not services.is_open:
         return []
@@ -161,16 +161,16 @@ def _scheduler_answers(services: LazyServices, name: str) -> Callable[[], Awaita
 
 
 # --------------------------------------------------------------------------------------------------
-# The last step: a real job that says a word, whose word is waited for in its log; then it is cancelled and all of it removed.
+# The last step: submit a real job, wait for its output in its log, then cancel and remove it.
 
 TIMEOUT_S = 180.0
-"""Seconds in which its word has to come."""
+"""Timeout for its output, in seconds."""
 
 _TIME_LIMIT = "10m"
-"""Its time limit, should nobody be left to cancel it."""
+"""Its time limit, in case nothing cancels it."""
 
 _END_TIMEOUT_S, _CLEAN_TIMEOUT_S = 30.0, 45.0
-"""Seconds in which a cancelled one has to end, and all is to be removed."""
+"""Timeout, in seconds, for the cancelled job to end and be removed."""
 
 
 def job_steps(services: LazyServices, only_cluster: str | None) -> list[CheckStep]:
@@ -199,7 +199,8 @@ class _TinyJob:
         self._last_lines: list[str] = []
 
     async def told(self) -> CheckResult:
-        # It stays until it is cancelled: so its log is read while it runs, and nothing of it is left at the scheduler.
+        # It runs until it is cancelled, so that its log is read while it runs, and nothing is left
+        # in the scheduler.
         command = f"echo {self._marker} $(hostname) $(id -u); sleep 600"
         spec = JobSpec.model_validate(
             {
@@ -225,7 +226,7 @@ class _TinyJob:
         return found
 
     async def _read_log_fields(self) -> Sequence[str] | None:
-        """What stands behind the word in the log; None where it did not come."""
+        """The rest of the output line in the log; None if it did not arrive."""
         request = LogRequest(self._run_id, follow=True)
         with contextlib.suppress(TimeoutError):
             async with (
@@ -268,17 +269,17 @@ class _TinyJob:
         return fail(f"it is {run.state}{reason}{log_text}", fix)
 
     async def _wait_reason(self) -> str | None:
-        with contextlib.suppress(HyperpodError):  # the run's own reason has to do
+        with contextlib.suppress(HyperpodError):  # fall back to the run's own reason
             wait_reason = await self._hyperpod.runs.explain_wait(self._run_id)
             return f": {wait_reason.reason}" if wait_reason.reason else None
         return None
 
     async def _clean(self) -> str | None:
-        """Cancel it and remove it; what went wrong."""
+        """Cancel it and remove it; returns the error."""
         try:
             async with asyncio.timeout(_CLEAN_TIMEOUT_S):
                 if not await asyncio.to_thread(self._hyperpod.partition.has_run, self._run_id):
-                    return None  # it was refused, and nothing is left of it
+                    return None  # it was refused: nothing to clean up
                 run = await self._hyperpod.runs.get(self._run_id)
                 if not run.status.ended:
                     await self._hyperpod.runs.act(self._run_id, "cancel")
@@ -293,11 +294,11 @@ class _TinyJob:
 
 
 # --------------------------------------------------------------------------------------------------
-# The step on the lifecycle configuration of this space: what its script has made ready, and what not.
+# The step on this space's lifecycle configuration: what its script has set up, and what failed.
 
 
 def lifecycle_steps() -> list[CheckStep]:
-    """One step; it has nothing to say where none has run."""
+    """One step; without a result if no script has run."""
     return [CheckStep("lifecycle", "lifecycle configuration", "installation", _lifecycle_look)]
 
 
@@ -320,7 +321,7 @@ def _lifecycle_result() -> CheckResult | None:
         evidence = (
             f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
         )
-        # What of it is missing the other checks say; this one stays until the next start.
+        # Other checks report what is missing; this result stays until the next start.
         return warn(
             f"it failed at {updated_at}: {evidence}", f"{log}; restart the space to try again"
         )

@@ -19,7 +19,7 @@ from hyperpod_jlab.features.doctor.service import DoctorRequest, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
 _LEVEL_WIDTH, _NAME_WIDTH = 7, 20
-"""Widths of the first two columns: lines are printed as they come, so nobody knows the longest yet."""
+"""Fixed widths of the first two columns: lines are printed as they arrive, before the longest is known."""
 
 _STDOUT = "-"
 
@@ -97,7 +97,7 @@ def _save(text: str, path: Path) -> None:
 
 
 def _first_fix(failed_checks: list[Check]) -> str | None:
-    """One line to begin with; all others were printed."""
+    """The fix to start with; the others were printed above."""
     return next((check.fix.splitlines()[0] for check in failed_checks if check.fix), None)
 
 

@@ -1,4 +1,4 @@
-"""Walking a chain of steps: each within its time, none that stands on a failed one, whatever happens in any of them."""
+"""Check runner: runs checks in dependency order with timeouts; skips dependents of failed ones, and survives any error."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hyperpod_jlab.run.services import Hyperpod
 _LOG = logging.getLogger(__name__)
 
 TOTAL_TIMEOUT_S = 240.0
-"""Seconds that all steps have together."""
+"""Timeout of all steps together, in seconds."""
 
 OnStep = Callable[[CheckStep], None]
-"""What is told of a step that begins."""
+"""Called with each step that starts."""
 
 
 class CheckChain:
-    """A chain that is walked once, in parts.
+    """A check run, possibly in several parts.
 
     Args:
-        on_step: Told of each step that begins.
-        seconds: How long all steps may take together.
+        on_step: Called with each step that starts.
+        seconds: Timeout of all steps together.
     """
 
     def __init__(self, on_step: OnStep | None = None, seconds: float = TOTAL_TIMEOUT_S) -> None:
@@ -33,14 +33,14 @@ class CheckChain:
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         self._failed: dict[str, Check] = {}
-        """By a step's name in `CheckStep.needs`: the check that failed first on the way there."""
+        """By a step's name in `CheckStep.needs`: the failed check at the root of its dependencies."""
 
     def extend_deadline(self, seconds: float) -> None:
-        """Have so many seconds more from now on, at the least."""
+        """Extend the deadline to at least this many seconds from now."""
         self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     async def run_steps(self, steps: Iterable[CheckStep]) -> AsyncIterator[Check]:
-        """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
+        """Run steps; yields each check as soon as it is done. A step without a result yields none."""
         for step in steps:
             result = await self._run_step(step)
             if result is None:
@@ -54,7 +54,7 @@ class CheckChain:
         for name in step.needs:
             failed_check = self._failed.get(name)
             if failed_check is not None:
-                self._failed[step.ident] = failed_check  # whoever needs this one hears of the first
+                self._failed[step.ident] = failed_check  # dependents report the root cause
                 how = "failed" if failed_check.level == "fail" else "could not be checked"
                 return unknown(f"not checked: {failed_check.name} {how}")
         remaining = self._deadline - time.monotonic()
@@ -72,7 +72,7 @@ class CheckChain:
         except HyperpodError as error:
             return from_error(error)
         except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
-            _LOG.info("the check %s failed", step.ident, exc_info=True)  # no stack trace to a user
+            _LOG.info("the check %s failed", step.ident, exc_info=True)  # users get no stack trace
             return unknown(
                 f"could not be checked: {type(error).__name__}: {error}",
                 "this is a bug in hyperpod_jlab; please report it",
@@ -80,30 +80,30 @@ class CheckChain:
 
 
 # --------------------------------------------------------------------------------------------------
-# The services that the steps look through, once the configuration could be read.
+# The services, once the configuration was read.
 
 CONFIGURATION = "configuration"
-"""The step that reads it; who needs the services needs this one."""
+"""The step that reads it; steps that use the services need it."""
 
 
 class LazyServices:
-    """The services; `open` makes them."""
+    """The services; `open` creates them."""
 
     def __init__(self) -> None:
         self._hyperpod: Hyperpod | None = None
 
     async def open(self) -> CheckResult | None:
-        """Read the configuration and make the services; nothing is said when that works.
+        """Read the configuration and create the services; no result on success.
 
         Raises:
-            HyperpodError: The configuration is wrong.
+            HyperpodError: The configuration is invalid.
         """
         self._hyperpod = Hyperpod()
         return None
 
     @property
     def is_open(self) -> bool:
-        """Whether the configuration could be read."""
+        """Whether the configuration was read."""
         return self._hyperpod is not None
 
     @property
@@ -113,6 +113,5 @@ class LazyServices:
         return self._hyperpod
 
     async def close(self) -> None:
-        """Give back what is held open."""
         if self._hyperpod is not None:
             await self._hyperpod.close()

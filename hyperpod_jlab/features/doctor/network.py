@@ -22,11 +22,11 @@ from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AwsEnvironment, fi
 from hyperpod_jlab.features.doctor.models import CONFIGURATION
 
 _INBOUND = "security-group-for-inbound-nfs-"
-"""Beginning of the name of the security group that Studio makes for the servers of a domain's file systems; its end is the domain's id."""
+"""Name prefix of the security group that Studio creates for the servers of a domain's file systems; the domain's id follows."""
 
 
 class NetworkChecks:
-    """Looks at the network around the file systems that matter here."""
+    """Checks of the network around the relevant file systems."""
 
     def __init__(self, environment: AwsEnvironment) -> None:
         self._environment = environment
@@ -61,7 +61,7 @@ class NetworkChecks:
         )
 
     async def clients(self, name: str) -> list[NetworkLocation]:
-        """Who mounts a file system: this domain, and the clusters that matter here and name it."""
+        """The clients of a file system: this domain, and the relevant clusters that name it."""
         domain = await self._environment.or_none(self._environment.locate_domain())
         clusters = [
             await self._environment.locate_cluster(cluster.name)
@@ -125,12 +125,12 @@ class NetworkChecks:
     async def _other_vpc(
         self, name: str, location: NetworkLocation, client: NetworkLocation
     ) -> CheckResult | None:
-        """Whether a cluster is in another VPC, by its security groups: AWS names none of its own."""
+        """Whether a cluster is in another VPC, by its security groups: AWS reports no VPC for it."""
         if client.vpc is not None or not client.groups:
             return None
         try:
             vpcs = {group.vpc for group in await self._environment.groups(client.groups)}
-        except HyperpodError:  # the step on security groups says it
+        except HyperpodError:  # the step on security groups reports it
             return None
         if location.vpc in vpcs:
             return None
@@ -144,7 +144,7 @@ class NetworkChecks:
     async def _missing_group_result(
         self, name: str, domain: str, interfaces: Sequence[NetworkInterface], mounted: bool
     ) -> CheckResult:
-        """Interfaces without the group that Studio wants on each."""
+        """Interfaces without the security group that Studio requires."""
         required_group, first = f"{_INBOUND}{domain}", interfaces[0]
         names = ", ".join(interface.name for interface in interfaces)
         evidence = f"{names} of {name} do not have the security group {required_group}; Studio requires it on each interface, otherwise applications do not start"
@@ -157,7 +157,7 @@ class NetworkChecks:
 
 
 def join_results(results: Sequence[CheckResult]) -> CheckResult | None:
-    """Several looks as one: the worst level, all evidence of it, every fix once; None for none."""
+    """Merge several results: the worst level, all its evidence, every fix once; None if empty."""
     if not results:
         return None
     levels = ("ok", "unknown", "warn", "fail")
@@ -225,18 +225,19 @@ def _interfaces_without_group(
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps on the way between the subnets of this space, of the clusters and of their file systems: network ACLs and routes.
+# Steps on the connections between the subnets of this space, the clusters and their file systems:
+# network ACLs and routes.
 
 
 @dataclass(frozen=True)
 class _SubnetPath:
-    """A file system and one who mounts it, with the subnets of both, in pairs that are not the same.
+    """A file system and a client, with their pairs of different subnets.
 
     Attributes:
-        words: The two.
+        words: Their names.
         pairs: A client's subnet and one of the file system's.
         unknown_subnets: Subnets that EC2 does not describe.
-        works: Whether it is mounted there.
+        works: Whether the client has it mounted.
     """
 
     words: str
@@ -246,11 +247,11 @@ class _SubnetPath:
 
 
 class SubnetChecks:
-    """Looks at the subnets around the file systems that matter here.
+    """Checks of the subnets around the relevant file systems.
 
     Args:
-        environment: What AWS tells.
-        network: Knows who mounts them.
+        environment: AWS' data.
+        network: Returns the clients.
     """
 
     def __init__(self, environment: AwsEnvironment, network: NetworkChecks) -> None:

@@ -1,4 +1,4 @@
-"""Requests about the doctor: examine what a run needs, and read what was found, while it goes on too."""
+"""Requests about the doctor: start a diagnostic run, and read its results, also while it is running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DoctorStep:
-    """What is looked at now."""
+    """The step in progress."""
 
     key: str
     about: str | None
@@ -34,7 +34,7 @@ class DoctorStep:
 
 @dataclass(frozen=True)
 class DoctorExamination:
-    """An examination, as far as it has come. `number` is 0 before the first one; `problem` says why one broke; `cluster` and `job` are what was asked for."""
+    """A diagnostic run, possibly in progress. `number` is 0 before the first one; `problem` says why one failed; `cluster` and `job` repeat the request."""
 
     number: int = 0
     version: int = 0
@@ -50,28 +50,28 @@ class DoctorExamination:
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """The examination in Markdown, for an admin, without secrets. `name` is one for a file."""
+    """The diagnostic report in Markdown, for an admin, without secrets. `name` is a file name."""
 
     name: str
     text: str
 
 
 class DoctorBody(RequestModel):
-    """What is to be examined."""
+    """What to check."""
 
     cluster: Annotated[str | None, Field(min_length=1, max_length=256)] = None
-    """Only the way to this cluster of the configuration; default: all."""
+    """Only this configured cluster; default: all."""
     job: bool = False
-    """At the end send a real job to that cluster, or the default one: one task on one node, for at most three minutes; then it is cancelled and removed."""
+    """Finally submit a real job to that cluster, or the default one: one task on one node, for at most three minutes; then cancel and remove it."""
 
 
 async def show_examination(call: Call) -> DoctorExamination:
-    """The newest examination of this server, which goes on or has ended."""
+    """Get the newest diagnostic run of this server, in progress or ended."""
     return _to_examination((await _examinations(call)).last)
 
 
 async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
-    """Examine the way of a run to a node and back: this installation, Studio and AWS, file systems, clusters. While the same goes on that one is answered."""
+    """Check what a run needs: this installation, Studio and AWS, file systems, clusters. If the same run is in progress, that one is returned."""
     from hyperpod_jlab.features.doctor.service import DoctorRequest
 
     if body.cluster is not None:
@@ -80,12 +80,12 @@ async def begin_examination(call: Call, body: DoctorBody) -> DoctorExamination:
 
 
 async def cancel_examination(call: Call) -> DoctorExamination:
-    """End the examination that goes on; what it found stays."""
+    """Cancel the diagnostic run in progress; its results so far stay."""
     return _to_examination(await (await _examinations(call)).cancel())
 
 
 async def show_doctor_report(call: Call) -> DoctorReport:
-    """The newest examination as a report that a user can hand to an admin."""
+    """Get the newest diagnostic run as a report for an admin."""
     from hyperpod_jlab.features.doctor.service import report
 
     last = (await _examinations(call)).last

@@ -1,4 +1,4 @@
-"""The whole examination, in the order in which things build on each other."""
+"""A diagnostic run: all checks in dependency order."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from hyperpod_jlab.features.doctor.storage import MountChecks, partition_steps
 
 @dataclass(frozen=True)
 class DoctorRequest:
-    """What is to be examined.
+    """What to check.
 
     Attributes:
-        cluster: Only the way to this cluster of the configuration; None: all.
-        job: Whether a tiny job is sent at the end, to that cluster or the default one.
+        cluster: Only this configured cluster; None: all.
+        job: Whether to submit a small job at the end, to that cluster or the default one.
     """
 
     cluster: str | None = None
@@ -53,11 +53,11 @@ class DoctorRequest:
 async def examine(
     request: DoctorRequest | None = None, on_step: OnStep | None = None
 ) -> AsyncIterator[Check]:
-    """All checks, each as soon as it is there. What stands on something that failed could not be checked, and says so.
+    """All checks, each as soon as it is done. Dependents of a failed check are reported as not checked.
 
     Args:
-        request: What is to be examined; default: all, without a job.
-        on_step: Told of each step that begins, so that somebody who waits can be shown for what.
+        request: What to check; default: everything, without a job.
+        on_step: Called with each step that starts, to show progress.
 
     Raises:
         NotFoundError: There is no cluster of that name.
@@ -81,7 +81,7 @@ async def examine(
 
 
 def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
-    """All but the first ones and the job."""
+    """All steps but the first ones and the job."""
     only_cluster = request.cluster
     environment = AwsEnvironment(services, only_cluster)
     network = NetworkChecks(environment)
@@ -100,31 +100,32 @@ def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Examinations for all who look: one at a time in this process, its checks shown as they come, the last one kept.
+# Diagnostic runs for all clients: one at a time per process; results are visible at once, and the
+# last run is kept.
 
 State = Literal["running", "done", "cancelled", "failed"]
-"""It goes on; it came to its end, whatever it found; somebody ended it; it broke."""
+"""In progress; completed, whatever the results; cancelled; failed."""
 
 Examine = Callable[[DoctorRequest, Callable[[CheckStep], None]], AsyncIterator[Check]]
-"""Examines what is asked; tells of each step that begins."""
+"""Runs the checks; reports each step that starts."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass
 class Examination:
-    """One examination.
+    """One diagnostic run.
 
     Attributes:
         number: Its number in this process, from 1.
-        request: What is examined.
-        begun_at: When it began (Unix seconds).
-        state: How it is.
-        checks: The checks so far, in their order.
-        step: The step that is looked at now.
+        request: What it checks.
+        begun_at: When it started (Unix seconds).
+        state: Its state.
+        checks: The checks so far, in order.
+        step: The step in progress.
         ended_at: When it ended (Unix seconds).
-        problem: Why it broke.
-        version: Grows with each change.
+        problem: Why it failed.
+        version: Increases with each change.
     """
 
     number: int
@@ -139,11 +140,11 @@ class Examination:
 
 
 class Examinations:
-    """The examinations of this process; they need no configuration that can be read.
+    """The diagnostic runs of this process; they need no valid configuration.
 
     Args:
-        on_change: Told of each change.
-        make: Examines.
+        on_change: Called on each change.
+        make: Runs the checks.
     """
 
     def __init__(self, on_change: Callable[[Examination], None], make: Examine = examine) -> None:
@@ -154,14 +155,14 @@ class Examinations:
 
     @property
     def last(self) -> Examination | None:
-        """The newest examination; None before the first."""
+        """The newest diagnostic run; None before the first."""
         return self._last
 
     def begin(self, request: DoctorRequest) -> Examination:
-        """Begin an examination; while the same goes on that one is meant.
+        """Start a diagnostic run; if the same one is in progress, returns that.
 
         Raises:
-            ConflictError: Another one goes on.
+            ConflictError: Another one is in progress.
         """
         if self._last is not None and self._last.state == "running":
             if self._last.request != request:
@@ -178,14 +179,13 @@ class Examinations:
         return self._last
 
     async def cancel(self) -> Examination | None:
-        """End the examination that goes on, if one does; what it found stays."""
+        """Cancel the diagnostic run in progress, if any; its results stay."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})
         return self._last
 
     async def close(self) -> None:
-        """End what goes on."""
         await self.cancel()
 
     async def _run(self, examination: Examination) -> None:
@@ -220,12 +220,12 @@ class Examinations:
 
 
 # --------------------------------------------------------------------------------------------------
-# The examination as a report that a user can hand to an admin: every check, who has to do what, and no secret.
+# The report for an admin: every check, who has to do what, and no secrets.
 
 _REDACTED = "[hidden]"
 
 _SECRETS = (
-    re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}\b"),  # access keys of AWS
+    re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}\b"),  # AWS access keys
     re.compile(r"\bk8s-aws-v1\.[\w-]+"),  # tokens for EKS
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),  # JSON web tokens
     USER_INFO,
@@ -234,7 +234,7 @@ _SECRETS = (
         r"(?i)(?:password|passwd|secret|token|api[_-]?key|signature|credential)s?\s*[=:]\s*[^\s,;'\"]{4,}"
     ),
 )
-"""What looks like a secret, whoever printed it."""
+"""Patterns of secrets in any output."""
 
 _SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|access_?key|jwt|private")
 """Names of variables whose values are secret."""
@@ -252,8 +252,8 @@ _LEVEL_LABELS: dict[Level, str] = {
 def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
     """The report, in Markdown.
 
-    Account numbers, ARNs and ids of AWS stay: an admin needs them to find what is meant, and AWS does not count them as secrets. Whatever looks like
-    a secret is hidden, as are values of this process's variables with names like ``TOKEN``, and the names of others' home folders.
+    Account numbers, ARNs and AWS ids stay: an admin needs them, and AWS does not consider them secret. Hidden are: anything that looks like
+    a secret, values of this process's variables with names like ``TOKEN``, and the names of others' home folders.
 
     Args:
         checks: All checks.
@@ -278,11 +278,11 @@ def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
 
 
 def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """A text without what looks like a secret.
+    """Remove secrets from a text.
 
     Args:
         text: The text.
-        environment: Variables whose secret values are not to be in it; default: this process's.
+        environment: Variables whose secret values are removed; default: this process's.
     """
     for name, value in (os.environ if environment is None else environment).items():
         if _SECRET_NAME.search(name) and len(value) >= 8:
@@ -303,7 +303,7 @@ def _count_lines(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def _tasks(title: str, checks: Iterable[Check], responsible: str) -> Iterator[str]:
-    """What somebody has to do; what failed comes first."""
+    """The tasks of one person; failures come first."""
     levels: tuple[Level, ...] = ("fail", "warn", "unknown")
     selected = [
         check

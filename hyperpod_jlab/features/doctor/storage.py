@@ -1,4 +1,4 @@
-"""Steps on the file systems that are mounted here: which, how, and whether they are those of the clusters."""
+"""Steps on the mounted file systems: which, how, and whether they are those of the clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 
 class MountChecks:
-    """Looks at what is mounted."""
+    """Checks of the mounts."""
 
     def __init__(self, services: LazyServices, environment: AwsEnvironment) -> None:
         self._services = services
@@ -74,7 +74,7 @@ class MountChecks:
         return ok(evidence)
 
     async def _missing(self) -> CheckResult | None:
-        """File systems of the space and of clusters that are not here, each with the step that is missing."""
+        """File systems of the space and of clusters that are not mounted here, each with the missing step."""
         if self._environment.studio is None:
             return None
         mounts = self._environment.mounts
@@ -100,7 +100,7 @@ class MountChecks:
         return join_results(results)
 
     async def _not_mounted(self, name: str | None, cluster: HyperpodCluster | None) -> CheckResult:
-        """A file system that is not mounted here: the space was not restarted, does not name it, or may not."""
+        """A file system that is not mounted: the space was not restarted, does not name it, or has no permission."""
         description = f"the file system {name} of " + (cluster.name if cluster else "this space")
         evidence = f"{description} is not mounted here"
         space = await self._environment.or_none(self._environment.space())
@@ -172,7 +172,7 @@ class MountChecks:
     def _compare(
         self, name: str, cluster: HyperpodCluster, root: Path, mount: LustreMount | None
     ) -> CheckResult:
-        """The partition here against what the cluster's instances mount."""
+        """Compare the partition with the mounts of the cluster's instances."""
         storage = next(
             (
                 storage_item
@@ -238,20 +238,20 @@ def _add_to_space_command(region: str, domain: str, space: Space, name: str) -> 
 
 
 # --------------------------------------------------------------------------------------------------
-# Steps on the storage partition that runs go to: rights, room, and the runs that are there.
+# Steps on the storage partition for runs: permissions, disk usage, existing runs.
 
 STORAGE = "storage"
-"""The step on whether the partition can be used at all."""
+"""The step on whether the partition is usable."""
 
 _TIMEOUT = 20.0
-"""Seconds that AWS may take to say whose this is; a step has more."""
+"""Timeout, in seconds, for AWS to identify the user; a step has more."""
 
 _LOW_SPACE, _MIN_SPACE = 5 * 1024**3, 100 * 1024**2
 _LOW_FILES = 10_000
 
 
 def partition_steps(services: LazyServices) -> list[CheckStep]:
-    """The partition that runs go to."""
+    """Steps on the storage partition for runs."""
 
     def look(work: Callable[[Partition], CheckResult]) -> Callable[[], Awaitable[CheckResult]]:
         async def run_check() -> CheckResult:
@@ -299,7 +299,7 @@ def _mode(partition: Partition) -> CheckResult:
     status = partition.folder.stat()
     mode = stat.S_IMODE(status.st_mode)
     if has_acl(partition.folder):
-        mode &= ~0o070  # an ACL's mask: nobody but who was let through
+        mode &= ~0o070  # an ACL's mask: only for users that it names
     if not partition.shared and mode & 0o077:
         return warn(
             f"other users can list {partition.folder} (mode {mode:04o})",
@@ -314,7 +314,7 @@ def _mode(partition: Partition) -> CheckResult:
 
 
 def _parents(partition: Partition) -> CheckResult:
-    """Check who owns the folders above: their owners can replace our folder, whatever its own mode is."""
+    """Check the owners of the folders above: they can replace our folder, whatever its own mode is."""
     try:
         parent_folders = parents(partition.root)
     except OSError as error:
@@ -343,7 +343,7 @@ def _layout(partition: Partition) -> CheckResult:
 
 
 async def _identity(partition: Partition) -> CheckResult | None:
-    """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
+    """A warning if others have the same user id, so that modes do not keep them out; None if unknown."""
     studio = find_studio()
     try:
         user = await asyncio.wait_for(find_user_identity(studio, IdentityQueries(Aws())), _TIMEOUT)
@@ -366,7 +366,7 @@ async def _identity(partition: Partition) -> CheckResult | None:
 
 
 def _check_writing(partition: Partition) -> CheckResult:
-    """Do what a submit does: exclusive create, link, rename."""
+    """Try what a submit does: exclusive create, link, rename."""
     first = partition.folder / f".doctor-{secrets.token_hex(6)}"
     second = first.with_name(f"{first.name}-link")
     try:

@@ -22,14 +22,14 @@ from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, build_page
 
 MAX_CHOICES = 200
-"""Groups or instances that are proposed to choose from."""
+"""Maximum number of groups or instances offered as filters."""
 
 _Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HyperpodEvents(AwsAged, Page):
-    """A page of events. `groups` and `instances` are those of which there are events: the newest first, and no more than some."""
+    """A page of events. `groups` and `instances` are those with events: newest first, limited in number."""
 
     events: list[EventRow]
     groups: list[str]
@@ -40,15 +40,15 @@ class EventsQuery(AwsTableQuery):
     """Which events."""
 
     level: Literal["info", "warn", "error"] | None = None
-    """Only those that are so bad, or worse."""
+    """Only this level or higher."""
     group: _Name | None = None
-    """Only those of this instance group."""
+    """Only this instance group."""
     node: _Name | None = None
-    """Only those of the instance of this id, or of those whose ids begin so."""
+    """Only the instance with this id, or ids with this prefix."""
 
 
 async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
-    """The events of a HyperPod cluster, newest first; those that AWS has dropped are from the journal."""
+    """List the events of a HyperPod cluster, newest first; events that AWS has dropped come from the journal."""
     services = await call.hyperpod()
     resolved = await services.clusters.resolve_hyperpod(cluster)
     cached, notes = await cluster_events(services, resolved.region).events(
@@ -67,14 +67,14 @@ async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodE
 
 
 async def show_event(call: Call, cluster: str, event: str) -> ClusterEvent:
-    """An event of a HyperPod cluster with its details, which alone tell why something failed."""
+    """Get an event of a HyperPod cluster with its details, which alone tell why something failed."""
     services = await call.hyperpod()
     resolved = await services.clusters.resolve_hyperpod(cluster)
     return await cluster_events(services, resolved.region).event(resolved.aws_name, event)
 
 
 def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[EventRow]:
-    """The rows that are asked for. May take a while."""
+    """The requested rows. May be slow."""
     event_filter = EventFilter(level=query.level, group=query.group, instance=query.node)
     rows: list[EventRow] = list(merge_duplicates(filter(event_filter.matches, events)))
     return build_page(EventRow, rows, query, name="event_id", sort="-time")

@@ -1,4 +1,4 @@
-"""The events of a HyperPod cluster: of those with continuous provisioning, since AWS keeps none of others. Older ones are from the journal."""
+"""Events of HyperPod clusters with continuous provisioning; AWS keeps none for others. Older events come from the journal."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.files import locked
 
 # --------------------------------------------------------------------------------------------------
-# The journal of a HyperPod cluster's events: what was seen here stays when AWS has dropped it.
+# The journal of a HyperPod cluster's events: keeps what AWS drops.
 #
-# One SQLite file for each cluster in the user's state folder, bounded in size and age. Deleting it loses the events that only it has, nothing else.
+# One SQLite file per cluster in the user's state folder, limited in size and age. Deleting it loses
+# only the events that AWS has dropped.
 
 T = TypeVar("T")
 
 MAX_EVENTS_IN_JOURNAL = 10_000
-"""Events that a journal keeps: the newest."""
+"""Maximum number of events in a journal; the newest are kept."""
 
 MAX_AGE_S = 366 * 86_400.0
-"""Seconds for which an event is kept, and a journal to which nothing is added."""
+"""Maximum age of an event, and of a journal without new events, in seconds."""
 
 _MAX_EVENT_BYTES = 16 << 10
-"""Characters of an event's details that are kept; longer ones are left out."""
+"""Maximum characters of an event's details; longer details are omitted."""
 
 _TIMEOUT = 3.0
 """Seconds to wait for another process that writes."""
@@ -51,20 +52,20 @@ _TABLES = (
     "CREATE TABLE looks (at REAL NOT NULL)",
 )
 _LIST_FIELDS = {"times", "journal"}
-"""What an event has only among others."""
+"""Fields that an event has only in a list."""
 
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO "
 _CORRUPT_ERRORS = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-"""Errors that a new file would not have."""
+"""Errors that a new file would not fix."""
 
 
 @dataclass(frozen=True)
 class JournalSummary:
-    """What a journal has.
+    """The contents of a journal.
 
     Attributes:
-        events: Its events, newest first, each marked as being from the journal.
-        looked_at: When AWS was asked for all events last (Unix seconds), by any process; None: never.
+        events: Its events, newest first, each marked as from the journal.
+        looked_at: When any process last read all events from AWS (Unix seconds); None: never.
     """
 
     events: tuple[ClusterEvent, ...] = ()
@@ -78,10 +79,10 @@ def journal_folder() -> Path:
 
 
 class EventJournal:
-    """The journal of one cluster. All of its methods wait for the disk, and for another process that writes.
+    """The journal of one cluster. All methods block on the disk, and on other processes that write.
 
     Args:
-        arn: The cluster's ARN: a cluster that is made anew under the same name has another.
+        arn: The cluster's ARN: a cluster that is re-created under the same name has another.
     """
 
     def __init__(self, arn: str) -> None:
@@ -90,11 +91,11 @@ class EventJournal:
         self.path = journal_folder() / name
 
     def add(self, events: Iterable[ClusterEvent], seen_at: float | None = None) -> None:
-        """Keep events that AWS told; what is known of one with details stays.
+        """Store events from AWS; known details are kept.
 
         Args:
             events: The events.
-            seen_at: When AWS was asked, where these are all that it has (Unix seconds).
+            seen_at: When AWS was queried (Unix seconds), if these are all its events.
 
         Raises:
             StorageError: The journal cannot be written.
@@ -121,10 +122,10 @@ class EventJournal:
             _remove_old(self.path.parent, now - MAX_AGE_S)
 
     def read(self, before: float | None = None) -> JournalSummary:
-        """What the journal has.
+        """Read the journal.
 
         Args:
-            before: Only events that were seen before this moment (Unix seconds): what another process adds meanwhile AWS has still.
+            before: Only events seen before this time (Unix seconds): AWS still has those that another process adds later.
 
         Raises:
             StorageError: The journal cannot be read.
@@ -143,8 +144,9 @@ class EventJournal:
             return self._use(work) if self.path.exists() else JournalSummary()
 
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something with the file; one that is broken is begun anew."""
-        # SQLite finds its side files by name: without the lock a process could mix an old file's pages into a new one.
+        """Use the file; a broken one is re-created."""
+        # SQLite finds its side files by name: without the lock a process could mix an old file's
+        # pages into a new one.
         with locked(self.path.parent, _TIMEOUT):
             _check_owner(self.path.parent)
             try:
@@ -188,7 +190,7 @@ def _check_owner(folder: Path) -> None:
 
 
 def _remove_old(folder: Path, cutoff: float) -> None:
-    """Remove journals of clusters that are long gone."""
+    """Remove journals of long-deleted clusters."""
     for path in folder.glob("*.sqlite"):
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime < cutoff:
@@ -224,7 +226,7 @@ def _errors(path: Path) -> Iterator[None]:
 
 
 class ClusterEvents:
-    """The events of the HyperPod clusters of one region, for all who look; what AWS has dropped comes from the journal.
+    """The events of the HyperPod clusters of one region: a shared cache, completed from the journal.
 
     Args:
         clusters: The clusters.
@@ -240,17 +242,17 @@ class ClusterEvents:
     ) -> tuple[CachedRows[ClusterEvent], list[str]]:
         """The events of a cluster in no order, and notes on the journal.
 
-        Those of the journal are there before AWS answers, and when it does not.
+        Events of the journal are available before AWS answers, and when it fails.
 
         Args:
             cluster: Its name or ARN.
-            refresh: Ask AWS now.
+            refresh: Query AWS now.
             wait: Seconds to wait for all of them; default: a moment.
 
         Raises:
-            UnsupportedError: AWS keeps no events of it.
-            NotFoundError: There is no such cluster (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
+            UnsupportedError: AWS keeps no events for it.
+            NotFoundError: The cluster does not exist.
+            HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
         cached: CachedRows[ClusterEvent] = await self._cache.get(
             cluster, lambda load: self._read(load, cluster), refresh=refresh, wait=wait
@@ -258,7 +260,7 @@ class ClusterEvents:
         return cached, self._notes.get(cluster, [])
 
     async def event(self, cluster: str, event_id: str) -> ClusterEvent:
-        """One event with its details; one that AWS has dropped as the journal has it.
+        """One event with its details; from the journal if AWS has dropped it.
 
         Raises:
             HyperpodError: As with `events`.
@@ -275,15 +277,14 @@ class ClusterEvents:
             try:
                 await asyncio.to_thread(journal.add, [described])
             except StorageError:
-                return described  # what was asked for is there; `events` says what is wrong
+                return described  # the event was found; `events` reports the error
         return described
 
     def forget(self, cluster: str) -> None:
-        """Something was done there: whoever looks next has AWS asked again."""
+        """Invalidate the cache after a change to the cluster."""
         self._cache.forget(cluster)
 
     async def close(self) -> None:
-        """Stop what goes on."""
         await self._cache.close()
 
     async def _read(self, load: RowLoad[ClusterEvent], cluster: str) -> None:
@@ -296,7 +297,7 @@ class ClusterEvents:
             except StorageError as error:
                 notes = [f"{error.message} ({error.hint})"]
         if summary.events:
-            # What the journal has is as old as the last look that went into it.
+            # The journal is as old as the last query that it contains.
             load.began_at = summary.looked_at or started_at
             await load.put({event.event_id: event for event in summary.events})
         events: list[ClusterEvent] = []
@@ -310,10 +311,10 @@ class ClusterEvents:
         self._notes[cluster] = list(dict.fromkeys(notes + problems))
 
     async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
-        """The journal of a cluster that has events; which it is, its description tells.
+        """The journal of a cluster with events; its description identifies it.
 
         Raises:
-            UnsupportedError: It has none.
+            UnsupportedError: It has no events.
         """
         try:
             described = await self._clusters.describe(cluster)
@@ -343,11 +344,11 @@ def check_has_events(cluster: HyperpodCluster) -> None:
 def open_journal(
     described: HyperpodCluster | None, requested_name: str
 ) -> tuple[EventJournal | None, list[str]]:
-    """The journal of a cluster, or None and what is to be said of that: nobody knows its ARN.
+    """The journal of a cluster, or None and a note if its ARN is unknown.
 
     Args:
-        described: The cluster, where it could be described.
-        requested_name: The name or ARN by which it was asked for.
+        described: The cluster, if its description was read.
+        requested_name: The requested name or ARN.
     """
     arn = described.arn if described else requested_name
     if arn.startswith("arn:"):
@@ -364,16 +365,16 @@ async def store_events(
     *,
     is_complete: bool,
 ) -> tuple[list[ClusterEvent], list[str]]:
-    """Put what AWS told into the journal.
+    """Store AWS' events in the journal.
 
     Args:
-        journal: The journal; None where there is none.
-        events: What AWS told.
-        started_at: When it was asked (Unix seconds).
-        is_complete: Whether that is all that AWS has.
+        journal: The journal; None if there is none.
+        events: AWS' events.
+        started_at: When AWS was queried (Unix seconds).
+        is_complete: Whether these are all of AWS' events.
 
     Returns:
-        These and the events that only the journal has, and what is to be said of the journal.
+        These and the events that only the journal has, and notes on the journal.
     """
     events = list(events)
     if journal is None:
@@ -389,7 +390,7 @@ async def store_events(
 
 
 def with_reasons(events: Iterable[ClusterEvent], summary: JournalSummary) -> list[ClusterEvent]:
-    """Events as AWS lists them, which says no reasons, with the reasons of those whose details are in the journal."""
+    """Events of AWS' list, which has no reasons, with the reasons from the journal's details."""
     reasons = {event.event_id: event.reason for event in summary.events if event.reason}
     return [replace(item, reason=reasons.get(item.event_id, item.reason)) for item in events]
 
@@ -406,7 +407,7 @@ async def _stored_event(journal: EventJournal | None, event_id: str) -> ClusterE
 
 
 def cluster_events(services: Hyperpod, region: str | None) -> ClusterEvents:
-    """The events of HyperPod clusters of a region, kept for all who look."""
+    """The events of HyperPod clusters of a region; shared by all callers."""
     return services.get_or_make(
         ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region))
     )

@@ -31,7 +31,7 @@ async def list_quotas(aws: Aws, arn: str) -> list[TeamQuota]:
 
 
 async def quota_failure(aws: Aws, quota_id: str) -> str | None:
-    """Why a quota failed: the list does not say it.
+    """Why a quota failed; the list does not include it.
 
     Raises:
         NotFoundError: It has been deleted.
@@ -42,10 +42,10 @@ async def quota_failure(aws: Aws, quota_id: str) -> str | None:
 
 
 async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
-    """The policies of a cluster, by its ARN. One that cannot be described says in its reason why; AWS has one of a cluster today.
+    """The policies of a cluster, by its ARN. A policy that cannot be described gives the reason; today AWS has one per cluster.
 
     Raises:
-        HyperpodError: Not even the list could be had (see `aws.errors`).
+        HyperpodError: Listing them failed (see `aws.errors`).
     """
     policies = []
     async for page in aws.pages("sagemaker", "ListClusterSchedulerConfigs", ClusterArn=arn):
@@ -55,7 +55,7 @@ async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
             )
             try:
                 policies.append(await _describe(aws, policy))
-            except NotFoundError:  # deleted since it was listed
+            except NotFoundError:  # deleted after it was listed
                 continue
             except HyperpodError as error:
                 policies.append(replace(policy, reason=error.message))

@@ -1,4 +1,4 @@
-"""``hpj quotas``: what each team has of a HyperPod cluster on EKS, and how work is ordered there."""
+"""``hpj quotas``: the teams' quotas of a HyperPod cluster on EKS, and how work is prioritized."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _borrows(quota: TeamQuota) -> str:
 
 
 def _allocations(allocated: Iterable[Allocation]) -> str:
-    """Such as ``2 ml.g5.8xlarge, ml.p5.48xlarge 12 GPUs``."""
+    """For example ``2 ml.g5.8xlarge, ml.p5.48xlarge 12 GPUs``."""
     return ", ".join(map(_allocation, allocated)) or "-"
 
 
@@ -131,7 +131,7 @@ def _allocation(allocation: Allocation) -> str:
 
 
 def _used(quotas: Iterable[Quota]) -> str:
-    """Such as ``nvidia.com/gpu 3/8 (1 borrowed)``."""
+    """For example ``nvidia.com/gpu 3/8 (1 borrowed)``."""
     return ", ".join(map(_use, quotas)) or "-"
 
 

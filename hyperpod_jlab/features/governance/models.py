@@ -1,6 +1,6 @@
-"""Task governance of HyperPod clusters on EKS: what each team has of a cluster, and how waiting work is ordered.
+"""Task governance of HyperPod clusters on EKS: the teams' quotas, and how waiting work is prioritized.
 
-`status` is AWS' own word, kept as it came; `state` is the same in our words.
+`status` is AWS' own value, unchanged; `state` is the normalized value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATES = {
     "DeleteFailed": "failed",
     "DeleteRollbackFailed": "failed",
 }
-"""Words for the states of quotas and policies, by the API's."""
+"""States of quotas and policies, by the API's values."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -33,16 +33,16 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a team has of one instance type; None where AWS does not say it.
+    """A team's allocation of one instance type; None if AWS does not report it.
 
     Attributes:
         instance_type: The type.
         count: Whole instances.
-        accelerators: GPUs or the like.
+        accelerators: Number of GPUs or other accelerators.
         cpus: Virtual CPUs.
         memory_gib: Memory in GiB.
-        partition: Kind of the parts of GPUs that are counted, such as ``mig-1g.10gb``.
-        partitions: How many of them.
+        partition: The type of GPU partitions, such as ``mig-1g.10gb``.
+        partitions: Number of GPU partitions.
     """
 
     instance_type: str
@@ -56,24 +56,24 @@ class Allocation:
 
 @dataclass(frozen=True)
 class TeamQuota(Wire):
-    """What a team has of a cluster.
+    """A team's quota of a cluster.
 
     Attributes:
         quota_id: Its id.
         name: Its name.
         team: The team.
-        status: AWS' word for its state.
-        enabled: Whether it counts.
+        status: Its state as AWS reports it.
+        enabled: Whether it is in effect.
         weight: The team's weight when idle compute is shared, from 0 to 100.
-        allocated: What is the team's own.
-        sharing: ``Lend``, ``DontLend`` or ``LendAndBorrow``, or a newer word of AWS.
+        allocated: The team's own allocation.
+        sharing: ``Lend``, ``DontLend`` or ``LendAndBorrow``, or a newer value of AWS.
         borrow_percent: How much idle compute the team may borrow, in percent of its own.
-        borrow_most: The most that it may borrow by instance type, where that is said.
-        preemption: ``LowerPriority`` or ``Never``: whether work of the team ends less important work of its own.
+        borrow_most: Limits of borrowing by instance type, if set.
+        preemption: ``LowerPriority`` or ``Never``: whether the team's work preempts its own work of lower priority.
         reason: Why it failed.
-        used: What Kueue says is in use of it; None where nobody was asked.
-        running: How many of the team's workloads are admitted.
-        waiting: How many wait.
+        used: Usage according to Kueue; None if not queried.
+        running: Number of the team's admitted workloads.
+        waiting: Number of the team's waiting workloads.
     """
 
     quota_id: str
@@ -95,13 +95,13 @@ class TeamQuota(Wire):
     @property
     @wire_property
     def state(self) -> str:
-        """The state in our words; ``disabled`` where it is well but does not count."""
+        """The normalized state; ``disabled`` if it is healthy but not in effect."""
         state = STATES.get(self.status, self.status)
         return "disabled" if state == "active" and not self.enabled else state
 
     @property
     def failed(self) -> bool:
-        """Whether AWS can say why it failed."""
+        """Whether AWS can tell why it failed."""
         return self.state == "failed"
 
     @property
@@ -124,7 +124,7 @@ class TeamQuota(Wire):
 
 @dataclass(frozen=True)
 class PriorityClass(Wire):
-    """How important work is: of a greater weight goes first."""
+    """A priority class: work with a higher weight starts first."""
 
     name: str
     weight: int
@@ -132,21 +132,21 @@ class PriorityClass(Wire):
     @property
     @wire_property
     def label(self) -> str:
-        """The value of the label `PRIORITY_LABEL` of work that has it."""
+        """The value of the label `PRIORITY_LABEL` for work of this class."""
         return f"{self.name}-priority"
 
 
 @dataclass(frozen=True)
 class ClusterPolicy(Wire):
-    """How waiting work of a cluster is ordered, and idle compute shared.
+    """How a cluster prioritizes waiting work and shares idle compute.
 
     Attributes:
         policy_id: Its id.
         name: Its name.
-        status: AWS' word for its state.
-        fair_share: ``Enabled``: idle compute is shared by the teams' weights; ``Disabled``: who comes first has it.
-        idle_sharing: ``Enabled``: what is no team's own can be borrowed too.
-        priorities: The priority classes, the most important first.
+        status: Its state as AWS reports it.
+        fair_share: ``Enabled``: idle compute is shared by the teams' weights; ``Disabled``: first come, first served.
+        idle_sharing: ``Enabled``: unallocated compute can be borrowed too.
+        priorities: The priority classes, highest first.
         reason: Why it failed, or why it could not be described.
     """
 
@@ -161,13 +161,12 @@ class ClusterPolicy(Wire):
     @property
     @wire_property
     def state(self) -> str:
-        """The state in our words."""
         return STATES.get(self.status, self.status)
 
 
 @dataclass(frozen=True)
 class Governance:
-    """The task governance of a cluster; what could not be had is said in the notes."""
+    """The task governance of a cluster; the notes say what is missing."""
 
     cluster: str
     quotas: tuple[TeamQuota, ...] = ()
@@ -176,7 +175,7 @@ class Governance:
 
 
 def with_use(quotas: Iterable[TeamQuota], queues: Sequence[Queue]) -> tuple[TeamQuota, ...]:
-    """Quotas with what Kueue says of the teams' cluster queues. A team whose queue is not seen stays as it is.
+    """Quotas with the usage of the teams' cluster queues according to Kueue. A team without a visible queue is unchanged.
 
     Args:
         quotas: The quotas.
@@ -199,5 +198,5 @@ def _used(quota: TeamQuota, queues: Sequence[Queue]) -> TeamQuota:
 
 
 def in_order(priorities: Iterable[PriorityClass]) -> tuple[PriorityClass, ...]:
-    """Priority classes, the most important first."""
+    """Priority classes, highest first."""
     return tuple(sorted(priorities, key=lambda priority: (-priority.weight, priority.name)))

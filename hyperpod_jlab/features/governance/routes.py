@@ -16,7 +16,7 @@ class ClusterGovernance(AwsAged, Governance):
 
 
 async def show_governance(call: Call, cluster: str, query: AwsQuery) -> ClusterGovernance:
-    """The task governance of a HyperPod cluster on EKS; what is in use where the cluster is configured."""
+    """Get the task governance of a HyperPod cluster on EKS, with its usage if the cluster is configured."""
     cached, loading = await read_joined_governance(
         await call.hyperpod(), cluster, refresh=query.refresh
     )

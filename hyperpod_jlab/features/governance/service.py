@@ -1,4 +1,4 @@
-"""The task governance of a HyperPod cluster: quotas and policies as AWS has them, with what of them is in use."""
+"""Task governance of a HyperPod cluster: quotas and policies from AWS, with their usage."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, 
 from hyperpod_jlab.run.services import Hyperpod
 
 _MAX_FAILURES = 10
-"""Failed quotas that AWS is asked about: each is a call of its own."""
+"""Maximum number of failed quotas to explain: each needs its own request."""
 
 
 async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
-    """What AWS has of a cluster's task governance. Of quotas and policies one may be missing: then a note says why.
+    """A cluster's task governance from AWS. If either quotas or policies fail, a note says why.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: The cluster, described.
 
     Raises:
-        UnsupportedError: It is no cluster on EKS, which has none.
-        HyperpodError: Neither could be had (see `aws.errors`).
+        UnsupportedError: The cluster is not on EKS, so it has none.
+        HyperpodError: Both failed (see `aws.errors`).
     """
     if not cluster.on_eks:
         raise UnsupportedError(
@@ -68,11 +68,11 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
 def with_usage(
     governance: Governance, queues: Sequence[Queue] | HyperpodError | None
 ) -> Governance:
-    """Governance with what Kueue says is in use.
+    """Governance with the usage according to Kueue.
 
     Args:
-        governance: What AWS has.
-        queues: The queues; why there are none; None: the configuration does not have the cluster, so that nobody was asked.
+        governance: AWS' data.
+        queues: The queues; or why they are missing; None: the cluster is not configured, so they were not queried.
     """
     if not governance.quotas:
         return governance
@@ -88,7 +88,7 @@ def with_usage(
 async def _explain_failures(
     aws: Aws, quotas: Sequence[TeamQuota]
 ) -> tuple[list[TeamQuota], list[str]]:
-    """The quotas with why they failed, and what is to be said where AWS does not tell it."""
+    """The quotas with the reasons of failures, and notes where AWS could not give them."""
     failed_quotas = [quota for quota in quotas if quota.failed][:_MAX_FAILURES]
     failures = await asyncio.gather(
         *(quota_failure(aws, quota.quota_id) for quota in failed_quotas), return_exceptions=True
@@ -117,7 +117,7 @@ def _undescribed_notes(policies: Sequence[ClusterPolicy]) -> list[str]:
 
 
 _QUEUES_WAIT_S = 1.0
-"""Seconds to wait for Kueue's queues; until they come the answer is shown without."""
+"""Seconds to wait for Kueue's queues; then the response is sent without them."""
 
 
 class SlowSchedulerError(UnreachableError):
@@ -132,21 +132,21 @@ async def read_joined_governance(
     refresh: bool = False,
     wait: float = _QUEUES_WAIT_S,
 ) -> tuple[CachedRows[Governance], bool]:
-    """The task governance of a HyperPod cluster on EKS, a list of one, with what of it is in use where the cluster is configured.
+    """The task governance of a HyperPod cluster on EKS, a list with one entry, with its usage if the cluster is configured.
 
     Args:
         services: The services.
         cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
-        refresh: Ask AWS now.
+        refresh: Query AWS now.
         wait: Seconds to wait for Kueue's queues.
 
     Returns:
         It, and whether the queues are on their way.
 
     Raises:
-        UnsupportedError: It is not on EKS.
-        NotFoundError: There is no such cluster.
+        UnsupportedError: The cluster is not on EKS.
+        NotFoundError: The cluster does not exist.
         HyperpodError: See `aws.errors`.
     """
     resolved = await services.clusters.resolve_hyperpod(cluster, region)
@@ -162,7 +162,7 @@ async def read_joined_governance(
 async def _queues(
     services: Hyperpod, cluster: HyperpodCluster, wait: float
 ) -> Sequence[Queue] | HyperpodError | None:
-    """Kueue's queues where the cluster is configured, or why there are none (yet)."""
+    """Kueue's queues if the cluster is configured, or why they are missing."""
     if not cluster.configured_as:
         return None
     name = cluster.configured_as[0]

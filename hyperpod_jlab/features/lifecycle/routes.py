@@ -1,4 +1,4 @@
-"""Requests about the lifecycle configuration of this space: how far its script has come, and its log."""
+"""Requests about this space's lifecycle configuration: the progress of its script, and its log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from hyperpod_jlab.storage.lifecycle_files import read_log, read_status
 
 @dataclass(frozen=True)
 class LifecycleAnswer:
-    """How far it has come. `none`: none has run here; `stopped`: it has said nothing for too long; `unknown`: `problem` says why its file tells nothing."""
+    """Progress of the script.
+
+    `none`: no script has run here; `stopped`: it has been silent for too long; `unknown`: `problem` says why its file is unreadable.
+    """
 
     state: Literal["none", "running", "done", "failed", "stopped", "unknown"]
     app: Literal["jupyterlab", "code-editor"] | None = None
@@ -28,7 +31,7 @@ class LifecycleAnswer:
 
 @dataclass(frozen=True)
 class LifecycleLog:
-    """The end of its log; with `cut` there is more before it in the file."""
+    """The end of the log; `cut` means that the file has more before it."""
 
     path: str
     text: str
@@ -36,7 +39,7 @@ class LifecycleLog:
 
 
 async def show_lifecycle(call: Call) -> LifecycleAnswer:  # noqa: ARG001 - every endpoint is given its call
-    """How far the lifecycle configuration of this space has come."""
+    """Get the progress of this space's lifecycle configuration."""
     try:
         status = await asyncio.to_thread(read_status)
     except StorageError as error:
@@ -53,6 +56,6 @@ async def show_lifecycle(call: Call) -> LifecycleAnswer:  # noqa: ARG001 - every
 
 
 async def show_lifecycle_log(call: Call) -> LifecycleLog:  # noqa: ARG001 - every endpoint is given its call
-    """The end of its log."""
+    """Get the end of its log."""
     log_end = await asyncio.to_thread(read_log)
     return LifecycleLog(str(log_end.path), log_end.text, log_end.cut)

@@ -1,7 +1,7 @@
 """Metrics of HyperPod clusters in CloudWatch.
 
-Names as AWS' documentation has them: on EKS those of Container Insights with enhanced observability, by the EKS cluster's name and for each
-node; with Slurm those in ``/aws/sagemaker/Clusters`` by the cluster's id, of which none is of a single node.
+Names are from AWS' documentation: on EKS those of Container Insights with enhanced observability, by the EKS cluster's name and per
+node; with Slurm those in ``/aws/sagemaker/Clusters`` by the cluster's id, none of them per node.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from hyperpod_jlab.features.metrics.models import METRICS, Metric, TimeRange, Ti
 Dimensions = tuple[tuple[str, str], ...]
 
 MAX_QUERIES = 500
-"""Metrics that one call can ask for: the most that AWS takes."""
+"""Maximum metrics per request (AWS' limit)."""
 
 _CONCURRENCY = 4
-"""Calls that are under way at the same time."""
+"""Concurrent requests."""
 
 _NODE_NAME = "hyperpod-"
-"""What HyperPod puts before the instance id to name a node of Kubernetes."""
+"""HyperPod's prefix of the instance id in a Kubernetes node name."""
 
 _PROBE_METRIC = "node_cpu_utilization"
-"""A metric that each node has, once: others are there again for each of its devices."""
+"""A metric that each node has once; others repeat for each of its devices."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a metric of ours comes from: CloudWatch's name, the statistic over a period, and what to multiply it by."""
+    """The source of a metric: CloudWatch's name, the statistic over a period, and a factor."""
 
     name: str
     statistic: str = "Average"
@@ -56,13 +56,13 @@ NODE_METRICS = {
     "efa-dropped": Source("node_efa_rx_dropped"),
     "cpu": Source("node_cpu_utilization"),
     "memory": Source("node_memory_utilization"),
-    # One for each node that is so, else nought: their mean is a share.
+    # 1 for each node in this state, else 0: the mean is the share.
     "healthy": Source(f"{_HEALTH}schedulable", factor=100),
     "deep-health-check": Source(f"{_HEALTH}unschedulable", factor=100),
     "to-reboot": Source(f"{_HEALTH}unschedulable_pending_reboot", factor=100),
     "to-replace": Source(f"{_HEALTH}unschedulable_pending_replacement", factor=100),
 }
-"""Metrics of each node of an EKS cluster, and of all of them together."""
+"""Metrics of each node of an EKS cluster, and of all nodes together."""
 
 POD_METRICS = {
     "gpu-utilization": Source("pod_gpu_utilization"),
@@ -72,8 +72,9 @@ POD_METRICS = {
 """Metrics of the GPUs of a pod."""
 
 _POD_DIMENSIONS = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
-"""Dimensions of such a metric over all GPUs of a pod, as CloudWatch's agent is configured for it (its ``awsemf`` exporter for Container
-Insights): ``PodName`` is that of the pod's owner."""
+"""Dimensions of such a metric over all GPUs of a pod, from CloudWatch's agent (its ``awsemf`` exporter for Container
+Insights): ``PodName`` is the name of the pod's owner.
+"""
 
 EKS_METRICS = {
     **NODE_METRICS,
@@ -99,7 +100,7 @@ SLURM_METRICS = {
 
 @dataclass(frozen=True)
 class MetricQuery:
-    """A metric of something: what, where it is from, and what it is measured on."""
+    """A metric with its source and dimensions."""
 
     metric: Metric
     source: Source
@@ -121,7 +122,7 @@ def build_queries(
 async def read_series(
     aws: Aws, queries: Sequence[MetricQuery], window: TimeRange
 ) -> list[TimeSeries]:
-    """The course of each metric, in the order asked for; one that CloudWatch does not have is without points.
+    """The time series of each metric, in the requested order; without points if CloudWatch does not have it.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -137,7 +138,7 @@ async def read_series(
 
 
 async def nodes_with_metrics(aws: Aws, eks: str) -> dict[str, dict[str, str]]:
-    """The nodes of an EKS cluster that CloudWatch has metrics of in the last two weeks, with their dimensions, by instance id.
+    """The nodes of an EKS cluster with metrics in CloudWatch in the last two weeks, with their dimensions, by instance id.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -158,9 +159,9 @@ async def nodes_with_metrics(aws: Aws, eks: str) -> dict[str, dict[str, str]]:
 
 
 async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimensions]:
-    """The dimensions of each metric that CloudWatch has of a node of an EKS cluster, by CloudWatch's name of the metric.
+    """The dimensions of each CloudWatch metric of a node of an EKS cluster, by CloudWatch's name of the metric.
 
-    Metrics of its health may have other dimensions than those of its devices, for they come from another part of the add-on.
+    Metrics of its health may have other dimensions than those of its devices: they come from another part of the add-on.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -184,12 +185,12 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
 
 
 async def pods_with_gpus(aws: Aws, eks: str, name_prefix: str) -> list[dict[str, str]]:
-    """The pods of an EKS cluster with GPUs that CloudWatch has metrics of in the last two weeks, as the dimensions of those.
+    """The pods of an EKS cluster with GPU metrics in CloudWatch in the last two weeks, as dimensions.
 
     Args:
         aws: AWS.
         eks: Name of the EKS cluster.
-        name_prefix: Only pods called so, or so and a dash and more.
+        name_prefix: Only pods with this name, or with this name, a dash and a suffix.
 
     Raises:
         HyperpodError: See `aws.errors`.

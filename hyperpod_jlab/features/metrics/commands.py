@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
-# The course of values as one line of text.
+# A time series as one line of text.
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
 
 
 def sparkline(values: Sequence[float | None], maximum: float, width: int) -> str:
-    """Values as bars between nought and `maximum`, one character each; a value that is not there is a gap.
+    """Values as bars between 0 and `maximum`, one character each; a missing value is a gap.
 
     Args:
-        values: The values, in the order of time.
-        maximum: What a whole bar stands for.
-        width: The most characters; of more values each character is the highest of some.
+        values: The values, in time order.
+        maximum: The value of a full bar.
+        width: Maximum number of characters; with more values each character is the maximum of several.
     """
     blocks = _BLOCKS if _supports_blocks() else _ASCII
     count = min(width, len(values))
@@ -289,14 +289,14 @@ def _node_course(measured: MetricSet) -> str:
 
 
 def _values_by_period(course: TimeSeries, window: TimeRange) -> list[float | None]:
-    """A value for each period of the window; None where there is none."""
+    """A value for each period of the window; None if missing."""
     value_by_time = dict(course.points)
     count = int((window.end - window.begin) // window.period) + 1
     return [value_by_time.get(window.begin + window.period * index) for index in range(count)]
 
 
 def _chart_maximum(course: TimeSeries) -> float:
-    """What a whole bar stands for: all of what there is, else the highest value."""
+    """The value of a full bar: 100 for percentages, else the highest value."""
     return 100.0 if METRICS[course.metric.name].unit == "percent" else max(course.values)
 
 

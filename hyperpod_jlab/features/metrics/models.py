@@ -1,4 +1,4 @@
-"""What is measured on HyperPod clusters and their nodes: the metrics' names and units, and their course over time."""
+"""Metrics of HyperPod clusters and their nodes: names, units, time series."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Unit = Literal["percent", "celsius", "bytes/s", "packets/s", "count"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric in our words.
+    """A metric.
 
     Attributes:
         name: Its name, such as ``gpu-utilization``.
         unit: ``percent``, ``bytes/s``, ``packets/s`` or ``count``.
-        meaning: What is measured.
+        meaning: What it measures.
     """
 
     name: str
@@ -52,12 +52,12 @@ METRICS = {
         Metric("jobs-waiting", "count", "waiting jobs"),
     )
 }
-"""All metrics by name, in the order in which they are shown. Of a cluster those of nodes are the mean over its nodes."""
+"""All metrics by name, in display order. For a cluster, node metrics are the mean over its nodes."""
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """A time: from when to when (Unix seconds), and of how many seconds each point is the mean or the sum."""
+    """A time range (Unix seconds), and the seconds over which each point is the mean or the sum."""
 
     begin: float
     end: float
@@ -66,19 +66,19 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """The value of a period, and when that began."""
+    """The value of a period, and when the period began."""
 
     time: Time
     value: float
 
 
 def _rounded(value: float) -> float:
-    # A rate that Prometheus computes is another in its last digits a second later.
+    # A rate that Prometheus computes again a second later differs in its last digits.
     return float(f"{value:.9g}")
 
 
 Rounded = Annotated[float, As(float, _rounded)]
-"""On the wire it has nine digits."""
+"""Serialized with nine digits."""
 
 _Points = Annotated[
     tuple[tuple[float, float], ...],
@@ -91,11 +91,11 @@ _Points = Annotated[
 
 @dataclass(frozen=True)
 class TimeSeries(Wire):
-    """The course of a metric over time.
+    """A metric over time.
 
     Attributes:
-        metric: What is measured.
-        points: Begin of each period (Unix seconds) and the value in it, in the order of time; periods without a value are left out.
+        metric: The metric.
+        points: The start of each period (Unix seconds) and its value, in time order; periods without a value are omitted.
     """
 
     metric: Metric = field(metadata=HIDDEN)
@@ -127,7 +127,7 @@ class TimeSeries(Wire):
     @property
     @wire_property
     def mean(self) -> Rounded:
-        """The mean of the values, of which there is one at the least."""
+        """The mean of the values; needs at least one."""
         return sum(self.values) / len(self.points)
 
     @property
@@ -155,16 +155,16 @@ Source = Literal["CloudWatch", "Prometheus"]
 
 @dataclass(frozen=True)
 class MetricSet(Wire):
-    """What was measured on a cluster, or on one of its nodes.
+    """The metrics of a cluster, or of one of its nodes.
 
     Attributes:
         cluster: Name of the cluster.
-        node: Instance id of the node, or of a run's node its name in the scheduler; None: the whole cluster, or all nodes of a run.
-        window: When.
-        source: Where from.
-        courses: The metrics that have values, by name.
-        missing: Names of the metrics that could be there and have no value.
-        notes: What there is to say.
+        node: Instance id of the node, or the scheduler's name of a run's node; None: the whole cluster, or all nodes of a run.
+        window: The time range.
+        source: The source.
+        courses: The metrics with values, by name.
+        missing: Names of the supported metrics without values.
+        notes: Notes for the user.
     """
 
     cluster: str
@@ -178,19 +178,19 @@ class MetricSet(Wire):
     @property
     @wire_property
     def begin(self) -> Time:
-        """From when."""
+        """Start of the time range."""
         return self.window.begin
 
     @property
     @wire_property
     def end(self) -> Time:
-        """To when."""
+        """End of the time range."""
         return self.window.end
 
     @property
     @wire_property
     def period_s(self) -> int:
-        """Of how many seconds each point is the mean or the sum."""
+        """Seconds over which each point is the mean or the sum."""
         return self.window.period
 
     @property
@@ -200,18 +200,18 @@ class MetricSet(Wire):
         return list(self.courses.values())
 
     def with_notes(self, *notes: str) -> MetricSet:
-        """The same, with more to say; that comes first."""
+        """The same, with more notes first."""
         return replace(self, notes=(*notes, *self.notes))
 
 
 @dataclass(frozen=True)
 class RunMetricSets:
-    """What was measured on the nodes of a run while they were its own.
+    """The metrics of a run's nodes while the run was on them.
 
     Attributes:
         run_id: The run.
         whole: The mean over its nodes.
-        nodes: Each of its nodes that something is known of.
+        nodes: Each of its nodes with data.
     """
 
     run_id: str
@@ -220,7 +220,7 @@ class RunMetricSets:
 
 
 def mean_series(courses: Sequence[TimeSeries]) -> TimeSeries:
-    """The mean of the courses of one metric, of which there is one at the least; a period that only some have a value in is the mean of those."""
+    """The mean of several series of one metric (at least one); each period's mean is over the series with a value."""
     values: dict[float, list[float]] = {}
     for course in courses:
         for moment, value in course.points:
@@ -233,7 +233,7 @@ def mean_series(courses: Sequence[TimeSeries]) -> TimeSeries:
 
 
 def clip(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) -> TimeSeries:
-    """The points whose period lies in one of some times (Unix seconds), also those of which a part does."""
+    """The points whose period overlaps one of the time spans (Unix seconds)."""
     known_spans = tuple(spans)
     points = tuple(
         (moment, value)
@@ -244,21 +244,21 @@ def clip(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) 
 
 
 # --------------------------------------------------------------------------------------------------
-# The times that metrics are shown of, in periods that CloudWatch can answer.
+# Time ranges of metrics, in periods that CloudWatch supports.
 
 MAX_SECONDS = 63 * 86400
-"""Seconds that can be looked back."""
+"""Maximum seconds to look back."""
 
 _MAX_POINTS = 60
 _COARSE_AFTER_S = 15 * 86400
-"""Seconds after which CloudWatch keeps points of five minutes only."""
+"""Seconds after which CloudWatch only keeps 5-minute points."""
 
 
 def last_seconds(seconds: float) -> TimeRange:
-    """The last seconds, in at most 60 periods that CloudWatch can answer; the first begins where CloudWatch's own do.
+    """The last seconds, in at most 60 periods that CloudWatch supports; aligned with CloudWatch's periods.
 
     Raises:
-        InvalidInputError: It does not keep such points so long, or there is none in so short a time.
+        InvalidInputError: CloudWatch does not keep such points for that long, or the range is too short for a point.
     """
     if not 60 <= seconds <= MAX_SECONDS:
         raise InvalidInputError(
@@ -271,11 +271,11 @@ def last_seconds(seconds: float) -> TimeRange:
 
 
 def time_range(begin: float, end: float | None) -> TimeRange:
-    """A time that was, in the same periods; the last is whole, so it may end later.
+    """A past time range, in the same periods; the last period is whole, so the range may end later.
 
     Args:
         begin: Unix seconds.
-        end: Unix seconds, not before the begin; None: it goes on.
+        end: Unix seconds, not before the begin; None: until now.
 
     Raises:
         UnsupportedError: It began longer ago than CloudWatch keeps such points.

@@ -1,7 +1,7 @@
-"""Amazon Managed Service for Prometheus: the workspace that has a cluster's metrics, and what it answers over a time.
+"""Amazon Managed Service for Prometheus: the workspace with a cluster's metrics, and range queries.
 
 boto3 has no operation for queries: they are Prometheus' own API below the workspace's address, signed for the service ``aps``
-(``QueryMetrics`` in AWS' user guide of the service). HyperPod's observability add-on of EKS is told its workspace in its configuration, as
+(``QueryMetrics`` in AWS' user guide of the service). The configuration of HyperPod's observability add-on of EKS names its workspace, as
 ``ampWorkspace: {prometheusEndpoint, arn}`` (the Terraform modules of aws-samples/awsome-distributed-training).
 """
 
@@ -42,8 +42,8 @@ class Workspace:
     """A workspace.
 
     Attributes:
-        url: Its address, without what follows its id.
-        region: The region that requests are signed for.
+        url: Its URL, up to its id.
+        region: The region for signing requests.
     """
 
     url: str
@@ -52,11 +52,11 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Series:
-    """One series of an answer.
+    """One series of a response.
 
     Attributes:
-        labels: What it is of.
-        points: Begin of each period (Unix seconds) and the value in it.
+        labels: Its labels.
+        points: The start of each period (Unix seconds) and its value, in time order.
     """
 
     labels: Mapping[str, str]
@@ -64,14 +64,14 @@ class Series:
 
 
 def workspace_at(url: str, region: str) -> Workspace:
-    """The workspace at an address, as AWS' console shows it; what follows its id is left out.
+    """The workspace with a URL as AWS' console shows it; the part after its id is ignored.
 
     Args:
-        url: The address.
-        region: Its region, where the address does not say it.
+        url: The URL.
+        region: Its region, if the URL does not contain it.
 
     Raises:
-        InvalidInputError: It is none of a workspace, or not one of AWS: signed requests go nowhere else.
+        InvalidInputError: It is not a workspace's URL, or not an AWS one: signed requests must not go elsewhere.
     """
     match = _URL.fullmatch(url.strip())
     address = urlsplit(match[1]) if match else None
@@ -90,10 +90,10 @@ def workspace_at(url: str, region: str) -> Workspace:
 
 
 async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
-    """The workspace that HyperPod's observability add-on of an EKS cluster writes to; None: there is no such add-on, or it names none.
+    """The workspace that HyperPod's observability add-on of an EKS cluster writes to; None without the add-on, or if it names none.
 
     Raises:
-        UnsupportedError: What it names is no workspace of AWS.
+        UnsupportedError: The add-on names something that is not an AWS workspace.
         HyperpodError: See `aws.errors`.
     """
     try:
@@ -122,13 +122,13 @@ async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
 async def query_range(
     aws: Aws, workspace: Workspace, expression: str, window: TimeRange
 ) -> list[Series]:
-    """The values of an expression, one for each whole period of a time; values that are no numbers are left out.
+    """The values of an expression, one per whole period of a time range; omits values that are not numbers.
 
     Args:
         aws: AWS.
         workspace: The workspace.
-        expression: In PromQL; its value at the end of a period is that of the period.
-        window: The time; a period that has only begun is left out.
+        expression: In PromQL; its value at the end of a period is the period's value.
+        window: The time range; an incomplete period is omitted.
 
     Raises:
         HyperpodError: See `aws.errors`.
@@ -161,7 +161,7 @@ def _series(item: Mapping[str, Any], period: int) -> Series:
 
 
 def _configuration(text: str) -> dict[str, Any]:
-    """An add-on's configuration: EKS takes JSON and YAML; nothing where it is neither."""
+    """An add-on's configuration: EKS accepts JSON and YAML; empty if it is neither."""
     try:
         document = json.loads(text or "{}")
     except ValueError:
@@ -194,7 +194,7 @@ def _yaml(text: str) -> Any:
 _NAME = re.compile(r"[0-9A-Za-z._-]+")
 
 _MIN_RATE_S = 120
-"""Seconds that a rate is taken over at the least: exporters are read each 15 to 60 seconds, and a rate needs two values."""
+"""Minimum window of a rate, in seconds: exporters are scraped every 15 to 60 seconds, and a rate needs two values."""
 
 
 @dataclass(frozen=True)
@@ -202,9 +202,9 @@ class Expression:
     """A metric in PromQL.
 
     Attributes:
-        text: Its value for each node, with the places ``$of`` (which series), ``$for`` (seconds of a period) and ``$rate`` (seconds of a rate).
-        label: The label that says which series; of each result, which node it is.
-        whole: Whether it is of the whole cluster only.
+        text: Its value per node, with the placeholders ``$of`` (which series), ``$for`` (seconds of a period) and ``$rate`` (seconds of a rate).
+        label: The label that selects series; in results, the node.
+        whole: Whether it only exists for the whole cluster.
     """
 
     text: str
@@ -212,12 +212,12 @@ class Expression:
     whole: bool = False
 
     def by_node(self, names: Iterable[str], period: int, pods: str | None = None) -> str:
-        """The value for each node.
+        """The value per node.
 
         Args:
             names: The nodes' names (see `is_name`).
             period: Seconds of a period.
-            pods: Only GPUs of pods whose name begins so.
+            pods: Only GPUs of pods whose name has this prefix.
         """
         selector = f'{self.label}=~"{_name_pattern(names)}"'
         if pods is not None:
@@ -232,7 +232,7 @@ class Expression:
 
 
 def is_name(text: str) -> bool:
-    """Whether a node can be called so; nothing else may come into an expression."""
+    """Whether it is a valid node name; nothing else may be inserted into an expression."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -241,10 +241,10 @@ def _name_pattern(names: Iterable[str]) -> str:
 
 
 def _literal(name: str) -> str:
-    """A name as a regular expression in a string of PromQL.
+    """A name as a regular expression in a PromQL string.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a valid node name.
     """
     if not is_name(name):
         raise ValueError(name)
@@ -256,7 +256,7 @@ def _gpu(value: str, label: str) -> Expression:
 
 
 def _gpus(label: str) -> dict[str, Expression]:
-    """Metrics of the DCGM exporter; use is in percent, memory in MiB."""
+    """Metrics of the DCGM exporter; utilization is in percent, memory in MiB."""
     used_memory = "avg_over_time(DCGM_FI_DEV_FB_USED{$of}[$for])"
     free = "avg_over_time(DCGM_FI_DEV_FB_FREE{$of}[$for])"
     return {
@@ -267,7 +267,7 @@ def _gpus(label: str) -> dict[str, Expression]:
 
 
 def _efa(counter: str) -> Expression:
-    """The rate of a counter of the EFA exporter, of all devices of a node."""
+    """The rate of a counter of the EFA exporter, over all devices of a node."""
     name = f'__name__=~"node_amazonefa_{counter}(_total)?"'
     return Expression(f"sum by (instance) (rate({{{name},$of}}[$rate]))", "instance")
 
@@ -300,7 +300,7 @@ def _by_address(text: str) -> Expression:
 
 
 def _health(state: str) -> Expression:
-    """Whether HyperPod labels a node so, in percent of the time."""
+    """Whether a node has this HyperPod health label, in percent of the time."""
     labelled = f'kubelet_node_name{{sagemaker_amazonaws_com_node_health_status="{state}",$of}}'
     all_nodes = "kubelet_node_name{$of}"
     state_count = f"sum by (node) (count_over_time({labelled}[$for]))"
@@ -317,7 +317,7 @@ EKS_NODE_METRICS = {
     "to-reboot": _health("UnschedulablePendingReboot"),
     "to-replace": _health("UnschedulablePendingReplacement"),
 }
-"""Metrics of each node of an EKS cluster; the nodes are called by their names in Kubernetes."""
+"""Metrics of each node of an EKS cluster, by Kubernetes node name."""
 
 EKS_METRICS = {
     **EKS_NODE_METRICS,
@@ -330,7 +330,7 @@ SLURM_NODE_METRICS = {
     **_EFA,
     **{name: Expression(one, "instance") for name, one in _HOST.items()},
 }
-"""Metrics of each node of a cluster with Slurm; the nodes are called as Slurm calls them."""
+"""Metrics of each node of a Slurm cluster, by Slurm node name."""
 
 
 def _slurm_expression(text: str) -> Expression:
@@ -346,21 +346,22 @@ SLURM_METRICS = {
     "jobs-running": _slurm_expression("last_over_time(slurm_queue_running{$of}[$rate])"),
     "jobs-waiting": _slurm_expression("last_over_time(slurm_queue_pending{$of}[$rate])"),
 }
-"""Metrics of a cluster with Slurm; those of Slurm itself are of SckyzO/slurm_exporter, which runs on the controller."""
+"""Metrics of a Slurm cluster; those of Slurm itself are of SckyzO/slurm_exporter, which runs on the controller."""
 
 GPU_METRICS = frozenset(_gpus(""))
-"""Metrics that can be had of a run's own pods."""
+"""Metrics that are available per pod of a run."""
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of HyperPod clusters, of their nodes and of runs, out of a workspace of Amazon Managed Service for Prometheus.
+# Metrics of HyperPod clusters, nodes and runs from a workspace of Amazon Managed Service for
+# Prometheus.
 
 _CONCURRENCY = 4
-"""Queries that are under way at the same time."""
+"""Concurrent queries."""
 
 
 def node_name(cluster: HyperpodCluster, instance: Instance) -> str | None:
-    """What an instance is called in the workspace: by Kubernetes or by Slurm; None where it has no name yet."""
+    """An instance's name in the workspace: the Kubernetes or Slurm node name; None if it has no name yet."""
     if cluster.eks_arn is not None:
         return f"hyperpod-{instance.name}"
     return instance.host.partition(".")[0] if instance.host else None
@@ -371,7 +372,7 @@ class PrometheusMetrics:
 
     Args:
         aws: AWS.
-        workspace: The workspace that has them.
+        workspace: The workspace with the metrics.
         cluster: The cluster: a workspace may have several, so only series of its own nodes count.
     """
 
@@ -383,11 +384,11 @@ class PrometheusMetrics:
         self._node_metrics = EKS_NODE_METRICS if on_eks else SLURM_NODE_METRICS
 
     async def read_cluster(self, names: Sequence[str], window: TimeRange) -> list[TimeSeries]:
-        """The course of each metric, also of those without a value.
+        """The time series of each metric, including those without a value.
 
         Args:
             names: The names of the cluster's nodes (see `node_name`).
-            window: When.
+            window: The time range.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -412,13 +413,13 @@ class PrometheusMetrics:
         metrics: Collection[str] | None = None,
         pods: str | None = None,
     ) -> dict[str, list[TimeSeries]]:
-        """The course of metrics on each of some nodes, by the node's name, also of those without a value.
+        """The time series of metrics on each of several nodes, by node name, including those without a value.
 
         Args:
             names: The nodes' names (see `node_name`).
-            window: When.
-            metrics: Which; default: all of nodes.
-            pods: Metrics of GPUs are of those only that pods have whose names begin so.
+            window: The time range.
+            metrics: Which metrics; default: all node metrics.
+            pods: Restricts GPU metrics to GPUs of pods whose name has this prefix.
 
         Raises:
             HyperpodError: See `aws.errors`.

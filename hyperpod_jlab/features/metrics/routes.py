@@ -21,7 +21,7 @@ class HyperpodNodeMetrics:
 
 
 class MetricsQuery(RequestModel):
-    """Which time, and which node."""
+    """Time range and node."""
 
     seconds: Annotated[int, Field(ge=60, le=MAX_SECONDS)] = 3600
     """How long to look back."""
@@ -30,12 +30,12 @@ class MetricsQuery(RequestModel):
 
 
 class NodeMetricsQuery(RequestModel):
-    """Which time, and how many nodes."""
+    """Time range and number of nodes."""
 
     seconds: Annotated[int, Field(ge=60, le=MAX_SECONDS)] = 3600
     """How long to look back."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
-    """At most so many nodes."""
+    """Maximum number of nodes."""
 
 
 class RunMetricsQuery(RequestModel):
@@ -46,7 +46,7 @@ class RunMetricsQuery(RequestModel):
 
 
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
-    """The metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
+    """Get the metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
     cache = metric_cache(hyperpod, resolved.region)
@@ -59,7 +59,7 @@ async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricS
 async def list_node_metrics(
     call: Call, cluster: str, query: NodeMetricsQuery
 ) -> HyperpodNodeMetrics:
-    """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
+    """List the most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
     cache = metric_cache(hyperpod, resolved.region)
@@ -70,7 +70,7 @@ async def list_node_metrics(
 
 
 async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMetricSets:
-    """The metrics of a run on a HyperPod cluster, over the time in which it ran; at most a minute old."""
+    """Get the metrics of a run on a HyperPod cluster, for the time in which it ran; at most a minute old."""
     cache = metric_cache(await call.hyperpod())
     overall, *nodes = await cache.get(MetricRequest(run=run_id, attempt=query.attempt))
     return RunMetricSets(run_id, overall, tuple(nodes))

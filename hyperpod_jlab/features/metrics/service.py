@@ -1,6 +1,6 @@
 """Metrics of HyperPod clusters and of their nodes: GPUs, EFA, health.
 
-They come from the workspace of Amazon Managed Service for Prometheus where the cluster has one that can be read and has values, else from CloudWatch.
+The source is the cluster's workspace of Amazon Managed Service for Prometheus if it is readable and has values, else CloudWatch.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from hyperpod_jlab.run.service import Runs
 from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
-# What is said of metrics that are not there.
+# Notes on missing metrics.
 
 _GPUS = frozenset({"gpu-utilization", "gpu-memory", "gpu-temperature"})
 _HEALTH = frozenset({"healthy", "deep-health-check", "to-reboot", "to-replace"})
@@ -79,13 +79,13 @@ def eks_of(cluster: HyperpodCluster) -> str | None:
 def build_notes(
     cluster: HyperpodCluster, source: Source, present: Collection[str], missing: Sequence[str]
 ) -> tuple[str, ...]:
-    """What is to be said.
+    """Notes for the user.
 
     Args:
         cluster: The cluster.
-        source: Where the metrics are from.
-        present: Names of those that are there.
-        missing: Names of those that could be there and are not.
+        source: The source of the metrics.
+        present: Names of the metrics with values.
+        missing: Names of the supported metrics without values.
     """
     if not present:
         return (_no_metrics_note(cluster, source),)
@@ -123,10 +123,10 @@ def _no_metrics_of_slurm(cluster: HyperpodCluster) -> str:
 
 
 NODE_TABLE_METRICS = ("gpu-utilization", "gpu-memory", "efa-received", "efa-sent", "cpu")
-"""The metrics of each node in a table of nodes."""
+"""The metrics in a table of nodes."""
 
 _WORKSPACE_TTL_S = 300.0
-"""Seconds for which it is remembered which workspace a cluster has, or why that is not known."""
+"""TTL of a cluster's workspace, or of the error of finding it, in seconds."""
 
 _ReadPrometheus = Callable[[PrometheusMetrics], Awaitable[list[MetricSet]]]
 _ReadFallback = Callable[[], Awaitable[list[MetricSet]]]
@@ -149,8 +149,8 @@ class NodeMetrics:
         """Metrics of a whole cluster over the last seconds.
 
         Raises:
-            InvalidInputError: These are too many seconds, or what the configuration names is no workspace.
-            NotFoundError: There is no such cluster.
+            InvalidInputError: The time range is too long, or the configured workspace is invalid.
+            NotFoundError: The cluster does not exist.
             HyperpodError: See `aws.errors`.
         """
         window = last_seconds(seconds)
@@ -187,9 +187,9 @@ class NodeMetrics:
             seconds: How long to look back.
 
         Raises:
-            InvalidInputError: These are too many seconds, or what the configuration names is no workspace.
-            NotFoundError: There is no such cluster or node.
-            UnsupportedError: Only CloudWatch could be asked, which has none of single nodes.
+            InvalidInputError: The time range is too long, or the configured workspace is invalid.
+            NotFoundError: The cluster or the node does not exist.
+            UnsupportedError: The only source is CloudWatch, which has no metrics per node.
             HyperpodError: See `aws.errors`.
         """
         window = last_seconds(seconds)
@@ -210,12 +210,12 @@ class NodeMetrics:
     async def read_nodes(
         self, cluster: str, seconds: float, limit: int | None = None
     ) -> list[MetricSet]:
-        """The most important metrics (`NODE_TABLE_METRICS`) of each node of a cluster, by instance id; nodes of which there are none are left out.
+        """The most important metrics (`NODE_TABLE_METRICS`) of each node of a cluster, by instance id; nodes without metrics are omitted.
 
         Raises:
-            InvalidInputError: These are too many seconds, or what the configuration names is no workspace.
-            NotFoundError: There is no such cluster.
-            UnsupportedError: Only CloudWatch could be asked, which has none of single nodes.
+            InvalidInputError: The time range is too long, or the configured workspace is invalid.
+            NotFoundError: The cluster does not exist.
+            UnsupportedError: The only source is CloudWatch, which has no metrics per node.
             HyperpodError: See `aws.errors`.
         """
         window = last_seconds(seconds)
@@ -249,17 +249,17 @@ class NodeMetrics:
         only_nodes: Collection[str] | None = None,
         limit: int | None = None,
     ) -> list[MetricSet]:
-        """What CloudWatch has of each node of a cluster on EKS, by instance id; nodes that it had none of are left out.
+        """CloudWatch's metrics of each node of a cluster on EKS, by instance id; nodes without metrics are omitted.
 
         Args:
             cluster: The cluster.
-            window: When.
+            window: The time range.
             metrics: Which of `NODE_METRICS`.
             only_nodes: Only instances with these ids.
-            limit: At most so many nodes.
+            limit: Maximum number of nodes.
 
         Raises:
-            UnsupportedError: It is not on EKS.
+            UnsupportedError: The cluster is not on EKS.
             HyperpodError: See `aws.errors`.
         """
         all_nodes = sorted((await nodes_with_metrics(self.aws, _nodes_of(cluster))).items())
@@ -285,16 +285,16 @@ class NodeMetrics:
     async def read_with_fallback(
         self, cluster: HyperpodCluster, from_prometheus: _ReadPrometheus, fallback: _ReadFallback
     ) -> list[MetricSet]:
-        """What the cluster's workspace tells, or what CloudWatch does where there is none, it cannot be read or has nothing; that is said then.
+        """Metrics from the cluster's workspace, or from CloudWatch if there is no workspace, or it is unreadable or empty; a note then says so.
 
         Args:
             cluster: The cluster.
-            from_prometheus: Asks the workspace.
-            fallback: Asks CloudWatch.
+            from_prometheus: Queries the workspace.
+            fallback: Queries CloudWatch.
 
         Raises:
-            InvalidInputError: What the configuration or the add-on names is no workspace.
-            HyperpodError: Of CloudWatch; of the workspace where CloudWatch can have no such metrics or knows none of the nodes.
+            InvalidInputError: The workspace of the configuration or the add-on is invalid.
+            HyperpodError: From CloudWatch; from the workspace if CloudWatch has no such metrics or knows none of the nodes.
         """
         workspace_error: HyperpodError | None = None
         reason: str | None = None
@@ -345,7 +345,7 @@ class NodeMetrics:
         return build_metric_set(cluster, instance, window, [*courses, *absent])
 
     async def _instances_by_name(self, cluster: HyperpodCluster) -> dict[str, Instance]:
-        """The instances of a cluster by what the workspace calls them."""
+        """The instances of a cluster by their names in the workspace."""
         instances = [
             instance async for page in list_instances(self.aws, cluster.name) for instance in page
         ]
@@ -353,7 +353,7 @@ class NodeMetrics:
         return {name: instance for name, instance in pairs if name is not None}
 
     async def _workspace(self, cluster: HyperpodCluster) -> Workspace | None:
-        """The workspace that has a cluster's metrics: the one of the configuration, else its add-on's. Kept for a while, also when it is not known."""
+        """The workspace with a cluster's metrics: from the configuration, else from its add-on. Cached, including failures."""
 
         async def find() -> Workspace | HyperpodError | None:
             try:
@@ -376,10 +376,10 @@ class NodeMetrics:
 
 
 def _nodes_of(cluster: HyperpodCluster) -> str:
-    """Name of the EKS cluster behind a cluster, which has metrics of single nodes in CloudWatch.
+    """Name of the EKS cluster behind a cluster, which has metrics per node in CloudWatch.
 
     Raises:
-        UnsupportedError: It is not on EKS.
+        UnsupportedError: The cluster is not on EKS.
     """
     eks = eks_of(cluster)
     if eks is None:
@@ -400,15 +400,15 @@ def build_metric_set(
     *,
     notes: bool = True,
 ) -> MetricSet:
-    """What was measured, in the order of `METRICS`.
+    """Build the metric set, in the order of `METRICS`.
 
     Args:
         cluster: The cluster.
-        node: Whose; None: the cluster's.
-        window: When.
-        courses: All that could be there; those without a value are missing.
-        source: Where from.
-        notes: Whether to say what is missing.
+        node: The node; None: the whole cluster.
+        window: The time range.
+        courses: All supported metrics; those without a value are missing.
+        source: The source.
+        notes: Whether to add notes on missing metrics.
     """
     by_name = {course.metric.name: course for course in courses if course.points}
     present = {name: by_name[name] for name in METRICS if name in by_name}
@@ -418,9 +418,10 @@ def build_metric_set(
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of a run: of the nodes that it is or was on, while it was.
+# Metrics of a run: of its nodes, while it was on them.
 #
-# On EKS those of GPUs are of the run's own pods where the pods are told apart: the workspace does that for each node, CloudWatch for the run as a whole. All
+# On EKS, GPU metrics are those of the run's own pods if the source distinguishes pods: the
+# workspace does per node, CloudWatch for the whole run. All
 # others are of whole nodes.
 
 RUN_METRICS = (
@@ -436,7 +437,7 @@ RUN_METRICS = (
 """The metrics of a run."""
 
 _NODE = "hyperpod-"
-"""What a node's name in Kubernetes has before the instance's id."""
+"""Prefix of the instance id in a Kubernetes node name."""
 
 _PODS = "GPU values of the run cover its own pods; those of a single node cover all its GPUs, including other jobs'"
 
@@ -447,9 +448,9 @@ class RunMetrics:
     """Metrics of runs.
 
     Args:
-        metrics_in: Who asks AWS in a region; None: where a plain name is.
+        metrics_in: Returns the metrics of a region; None: the default region.
         runs: The runs.
-        settings: The configuration, which tells the HyperPod cluster behind a run's cluster.
+        settings: The configuration, which maps a run's cluster to its HyperPod cluster.
     """
 
     def __init__(
@@ -464,13 +465,13 @@ class RunMetrics:
 
         Args:
             run_id: The run.
-            attempt: Only while this attempt ran.
+            attempt: Only this attempt.
 
         Raises:
-            NotFoundError: There is no such run or attempt, or AWS has no such cluster.
-            ConflictError: It has not begun.
-            UnsupportedError: There are none of its cluster, and why.
-            InvalidInputError: What the configuration names is no workspace.
+            NotFoundError: The run, the attempt or the cluster does not exist.
+            ConflictError: The run has not started.
+            UnsupportedError: Its cluster has no metrics, and why.
+            InvalidInputError: The configured workspace is invalid.
             HyperpodError: See `aws.errors`.
         """
         run = await self._runs.get(run_id)
@@ -490,10 +491,10 @@ class RunMetrics:
         )
 
     def _hyperpod_of(self, run: Run) -> str:
-        """The HyperPod cluster that a run is on.
+        """The HyperPod cluster of a run.
 
         Raises:
-            UnsupportedError: It is on none, or that is not known.
+            UnsupportedError: It is not on one, or that is unknown.
         """
         detail = {"run_id": run.run_id, "cluster": run.cluster}
         if run.children:
@@ -559,7 +560,7 @@ async def _read_run_nodes(
 async def _read_pod_gpus(
     aws: Aws, cluster: HyperpodCluster, run: Run, window: TimeRange
 ) -> MetricSet:
-    """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
+    """CloudWatch's GPU metrics of a run's pods: the mean over the pods."""
     eks = eks_of(cluster) or ""
     pods = await pods_with_gpus(aws, eks, _pods_of(run))
     queries = [
@@ -574,16 +575,16 @@ async def _read_pod_gpus(
 
 
 def _pods_of(run: Run) -> str:
-    """What the names of a run's pods begin with; an array's pods have their index after its name, as a Job's do."""
+    """The name prefix of a run's pods; an array's pods have their index after its name, as a Job's do."""
     return object_name(run.run_id.replace(".", "-"))
 
 
 def _attempts(run: Run, number: int | None) -> list[Attempt]:
-    """The attempts that began.
+    """The attempts that started.
 
     Raises:
-        NotFoundError: There is no such attempt.
-        ConflictError: None began.
+        NotFoundError: The attempt does not exist.
+        ConflictError: None started.
     """
     selected = [item for item in run.status.attempts if number is None or item.number == number]
     if number is not None and not selected:
@@ -604,7 +605,7 @@ def _attempts(run: Run, number: int | None) -> list[Attempt]:
 
 
 def _clip_to_attempts(row: MetricSet, attempts: Iterable[Attempt]) -> MetricSet:
-    """What was measured on a node while the run was on it."""
+    """A node's metrics while the run was on it."""
     spans = [
         (item.started_at or 0.0, item.ended_at or float("inf"))
         for item in attempts
@@ -620,7 +621,7 @@ def _mean_of_nodes(
     pods: Sequence[MetricSet],
     window: TimeRange,
 ) -> MetricSet:
-    """The mean over the nodes, with what is said of any of them; what is known of the run's pods goes before that."""
+    """The mean over the nodes, with the notes of all of them; metrics of the run's pods take precedence."""
     courses = []
     for name in RUN_METRICS:
         pod_courses = [row.courses[name] for row in pods if name in row.courses]
@@ -645,29 +646,30 @@ def _has_gpus(courses: Iterable[Sequence[TimeSeries]]) -> bool:
 
 
 def _with_gpus(courses: Sequence[TimeSeries], gpus: Sequence[TimeSeries]) -> list[TimeSeries]:
-    """Courses, with those of GPUs instead of their own."""
+    """Time series, with their GPU metrics replaced."""
     return [*gpus, *(course for course in courses if course.metric.name not in GPU_METRICS)]
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics for many who look: AWS, which bills by the metric and by the query, is asked once a minute for each thing.
+# Shared cache of metrics: AWS bills by metric and by query, so each is queried at most once a
+# minute.
 
 TTL_S = 60.0
-"""Seconds for which an answer is good: CloudWatch has no newer value before."""
+"""TTL of an answer, in seconds: CloudWatch has no newer value before."""
 
 _MAX_ENTRIES = 64
-"""Answers that are kept."""
+"""Maximum number of cached answers."""
 
 
 @dataclass(frozen=True)
 class MetricRequest:
-    """What is looked at.
+    """A metrics request.
 
     Attributes:
         cluster: Name or ARN of a HyperPod cluster; empty for a run.
-        seconds: How long to look back; nothing for a run.
+        seconds: How long to look back; unused for a run.
         node: Only this node.
-        nodes: Instead of the cluster, each of so many of its nodes.
+        nodes: Instead of the whole cluster, each of at most this many of its nodes.
         run: Instead of a cluster, this run.
         attempt: Only this attempt of the run.
     """
@@ -681,11 +683,11 @@ class MetricRequest:
 
 
 class MetricCache:
-    """Answers by what was asked. One that failed is not kept, and whoever asks meanwhile gets the same.
+    """Cached answers by request. Errors are not cached; concurrent callers share one request.
 
     Args:
-        metrics: Who asks AWS of clusters and nodes.
-        runs: Who asks it of runs.
+        metrics: Metrics of clusters and nodes.
+        runs: Metrics of runs.
     """
 
     def __init__(self, metrics: NodeMetrics, runs: RunMetrics) -> None:
@@ -696,7 +698,7 @@ class MetricCache:
         )
 
     async def get(self, query: MetricRequest) -> list[MetricSet]:
-        """What was measured; for a cluster or a node a list of one, for a run its mean and then each of its nodes.
+        """The metrics: for a cluster or a node a list with one entry, for a run its mean and then each of its nodes.
 
         Raises:
             HyperpodError: See `NodeMetrics` and `RunMetrics`.

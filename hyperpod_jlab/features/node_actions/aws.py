@@ -1,4 +1,4 @@
-"""Instances of a HyperPod cluster are rebooted or replaced, in batches as SageMaker takes them, with one result for each.
+"""Reboot or replace instances of a HyperPod cluster, in batches of SageMaker's size, with one result each.
 
 Limits, codes and which nodes can be replaced are from botocore's model of `BatchRebootClusterNodes` and `BatchReplaceClusterNodes`.
 """
@@ -19,7 +19,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.node_actions import RepairKind
 
 BATCH_SIZE = 25
-"""The most instances that one call takes."""
+"""Maximum instances per request."""
 
 _OPERATIONS: dict[RepairKind, str] = {
     "reboot": "BatchRebootClusterNodes",
@@ -40,15 +40,15 @@ _ERROR_TYPES: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     ),
     "InternalServerError": (UnreachableError, "aws_failed", "try again"),
 }
-"""AWS' codes for one instance, as errors of ours with what to do."""
+"""AWS' error codes for one instance, as our errors with a hint."""
 
 
 async def check_repair(aws: Aws, action: RepairKind) -> None:
-    """Whether AWS can be told to do it from here; it is not asked.
+    """Check that this process can send such a request; does not call AWS.
 
     Raises:
         UnsupportedError: boto3 is not installed, or too old.
-        InvalidInputError: No region is known, or the AWS configuration is wrong.
+        InvalidInputError: The region is unknown, or the AWS configuration is invalid.
     """
     await aws.check("sagemaker", _OPERATIONS[action])
 
@@ -56,16 +56,17 @@ async def check_repair(aws: Aws, action: RepairKind) -> None:
 async def repair_instances(
     aws: Aws, cluster: str, action: RepairKind, instances: Sequence[str]
 ) -> dict[str, HyperpodError | None]:
-    """Have instances rebooted or replaced.
+    """Reboot or replace instances.
 
     Args:
         aws: AWS in the cluster's region.
         cluster: The cluster's name or ARN.
-        action: What to do.
-        instances: Their ids, each once.
+        action: The action.
+        instances: Their ids, without duplicates.
 
     Returns:
-        By instance id: None where AWS took it, else why not. Once AWS refuses a whole batch, or does not answer, those after it are not sent, and say so.
+        By instance id: None if AWS accepted it, else the error. Once AWS refuses a whole batch, or does not answer, later batches are not sent and get
+        an error.
     """
     results: dict[str, HyperpodError | None] = {}
     stop_error: HyperpodError | None = None
@@ -115,7 +116,7 @@ def _no_answer_error(name: str) -> HyperpodError:
 
 
 def _batch_error(error: HyperpodError) -> HyperpodError:
-    """What a refusal of all means for one; without an answer it may have been done."""
+    """The error of a refused batch for one instance; without an answer, the outcome is unknown."""
     if error.code != "aws_unreachable":
         return error
     return UnreachableError(

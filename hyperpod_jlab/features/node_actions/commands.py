@@ -40,10 +40,10 @@ _EXAMPLES = (
 )
 
 _QUESTION_VERBS = {"reboot": "Reboot", "replace": "Replace"}
-"""What is asked for, since what runs there ends."""
+"""Actions that need confirmation, since they end what runs there."""
 
 _MAX_NAMES = 3
-"""Nodes that are named with an error which they share."""
+"""Maximum number of node names in a shared error message."""
 
 _RESULT_LABELS: dict[NodeActionKind, str] = {
     "reboot": "is being rebooted",
@@ -97,10 +97,10 @@ def node(
 
 
 def _confirmed(plan: NodeActionPlan) -> bool:
-    """Whether the user wants it.
+    """Whether the user confirms it.
 
     Raises:
-        InvalidInputError: Nobody can be asked.
+        InvalidInputError: There is no terminal to ask on.
     """
     count = len(plan.possible)
     question = f"{_QUESTION_VERBS[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
@@ -122,7 +122,7 @@ def _show_plan(plan: NodeActionPlan) -> None:
 
 
 def _print_plan(plan: NodeActionPlan) -> None:
-    """What will become of the nodes, on stdout: it is what the user decides by."""
+    """Print the effects on the nodes to stdout, before the user confirms."""
     for node_plan in plan.possible:
         about = f", {node_plan.instance.instance_type}" if node_plan.instance else ""
         print(printable(f"{plan.action} {node_plan.label}{about}"))
@@ -149,7 +149,7 @@ def _print_results(action: NodeActionKind, results: list[NodeResult], plan: Node
 
 
 def _raise_worst(errors_by_node: Sequence[tuple[str, HyperpodError]]) -> None:
-    """Tell all errors, each with the nodes that it is about; the worst is raised."""
+    """Print all errors, each with its nodes; raise the worst."""
     if not errors_by_node:
         return
     names: dict[tuple[str, str], list[str]] = {}
@@ -170,7 +170,7 @@ def _raise_worst(errors_by_node: Sequence[tuple[str, HyperpodError]]) -> None:
 
 
 def _with_names(names: Sequence[str], error: HyperpodError) -> str:
-    """The message, with the names of those nodes that it is about where it does not have them itself."""
+    """The message, with the names of its nodes unless it already has them."""
     if len(names) == 1 and names[0] in error.message:
         return error.message
     remainder = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""

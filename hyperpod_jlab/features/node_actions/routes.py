@@ -1,4 +1,4 @@
-"""Requests that do something to nodes of a cluster, and what would become of them."""
+"""Requests that act on nodes of a cluster, and previews of their effects."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ from hyperpod_jlab.server.requests import RequestModel
 
 
 class NodeActionBody(RequestModel):
-    """What to do to which nodes."""
+    """An action and its nodes."""
 
     action: NodeAction
-    """What to do: AWS reboots and replaces, the scheduler drains (no new jobs; those that run go on) and resumes."""
+    """The action: AWS reboots and replaces, the scheduler drains (no new jobs; running jobs continue) and resumes."""
     nodes: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=256)]],
         Field(min_length=1, max_length=MAX_NODES),
     ]
     """Instance ids, the scheduler's names, or names in the private network."""
     reason: Annotated[str | None, Field(min_length=1, max_length=MAX_REASON_LENGTH)] = None
-    """With the action `drain`: why, in one line, for others to read. A preview can be had without."""
+    """With the action `drain`: the reason, in one line, for other users. Optional for a preview."""
 
 
 @dataclass(frozen=True)
 class NodeAbilities:
-    """What can be done to nodes of a cluster."""
+    """Available actions on nodes of a cluster."""
 
     actions: list[NodeAbility]
 
 
 @dataclass(frozen=True)
 class NodeResults:
-    """One result for each node, in their order; a node that was named in several ways has one."""
+    """One result per node, in order; a node that was named in several ways has one."""
 
     results: list[NodeResult]
     notes: tuple[str, ...]
 
 
 async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
-    """What can be done to nodes of a cluster. AWS is asked at most for the description of one that is not configured."""
+    """List the available actions on nodes of a cluster. Queries AWS at most for the description of a cluster that is not configured."""
     return NodeAbilities(await list_abilities(await call.hyperpod(), cluster))
 
 
 async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPlan:
-    """What would become of nodes of a cluster."""
+    """Preview an action on nodes of a cluster."""
     actions = NodeActions(await call.hyperpod())
     return await actions.plan(_request(cluster, body), needs_reason=False)
 
 
 async def act_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeResults:
-    """Do something to nodes of a cluster. One that cannot be done stops no other."""
+    """Act on nodes of a cluster. A failure for one node does not stop the others."""
     services = await call.hyperpod()
     actions = NodeActions(services)
     plan = await actions.plan(_request(cluster, body))
@@ -82,7 +82,7 @@ def _request(cluster: str, body: NodeActionBody) -> NodeRequest:
 
 
 def _forget(services: Hyperpod, plan: NodeActionPlan) -> None:
-    """What tables showed of the nodes a moment ago is not how they are now."""
+    """Invalidate the cached tables of the nodes."""
     services.forget(plan.region, plan.cluster)
     for name, config in services.settings.clusters.items():
         if plan.cluster in {name, config.hyperpod_cluster}:

@@ -1,4 +1,4 @@
-"""What a user does to nodes: AWS reboots and replaces instances, the scheduler drains and resumes nodes. First a plan, then the deed."""
+"""User actions on nodes: AWS reboots and replaces instances, the scheduler drains and resumes nodes. First a plan, then its execution."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instanc
 from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
-# Which actions on nodes of a cluster can be had, and why not the others: what is known before anybody is asked.
+# Available actions on nodes of a cluster, and why others are not: from local knowledge, without
+# requests.
 #
-# A right that is missing is not known beforehand: SageMaker tells it only when something is done.
+# A missing permission is not known in advance: SageMaker only reports it when the action is
+# requested.
 
 
 @dataclass(frozen=True)
 class NodeAbility:
-    """Whether something can be done to nodes of a cluster.
+    """Whether an action on nodes of a cluster is available.
 
     Attributes:
-        action: What.
-        problem: Why it cannot; None where nothing is known to be in its way.
+        action: The action.
+        problem: Why it is not available; None if no obstacle is known.
     """
 
     action: NodeAction
@@ -56,10 +58,10 @@ class NodeAbility:
 
 
 async def list_abilities(services: Hyperpod, cluster: str) -> list[NodeAbility]:
-    """What can be done to nodes of a cluster, as far as it is known without asking AWS or the scheduler for more than the cluster's description.
+    """The available actions on nodes of a cluster, without requests to AWS or the scheduler other than for the cluster's description.
 
     Raises:
-        NotFoundError: There is no such cluster.
+        NotFoundError: The cluster does not exist.
     """
     clusters = services.clusters
     resolved = await clusters.resolve(cluster)
@@ -94,10 +96,10 @@ def _unconfigured_error(cluster: str, action: NodeActionKind) -> InvalidInputErr
 
 
 def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
-    """Whether an engine drains and resumes nodes.
+    """Check that an engine can drain and resume nodes.
 
     Raises:
-        UnsupportedError: It does not.
+        UnsupportedError: It cannot.
     """
     require(engine.node_control, engine, f"cannot {action} nodes")
 
@@ -115,21 +117,21 @@ async def _ability(
 _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 
 _WAIT_S = 60.0
-"""Seconds to wait for all nodes."""
+"""Timeout for the list of nodes, in seconds."""
 
 _JOBS_UNKNOWN_NOTE = "the jobs on the nodes are unknown"
 
 
 @dataclass(frozen=True)
 class NodeRequest:
-    """What a user asks for.
+    """A requested action.
 
     Attributes:
-        action: What is to be done.
+        action: The action.
         nodes: The nodes: instance ids, the scheduler's names, names in the private network.
         cluster: Their cluster: its name in the configuration, or its name or ARN in AWS; default: the configured default one.
         region: Its region; default: see `aws.session.Aws`.
-        reason: Why, with drain: in words for others.
+        reason: The reason for a drain, for other users.
     """
 
     action: NodeActionKind
@@ -141,14 +143,14 @@ class NodeRequest:
 
 @dataclass(frozen=True)
 class _ClusterFacts:
-    """What a plan is made of.
+    """The inputs of a plan.
 
     Attributes:
         rows: The cluster's nodes.
-        notes: What could not be found out.
-        scheduler: Who schedules there, where that is known.
-        roles: What instance groups are to Slurm.
-        jobs: Jobs by the names of the nodes that they run on; None where that is not known.
+        notes: What is unknown.
+        scheduler: The scheduler, if known.
+        roles: The Slurm roles of instance groups.
+        jobs: Jobs by the names of their nodes; None if unknown.
     """
 
     rows: Sequence[JoinedNode]
@@ -169,17 +171,17 @@ class NodeActions:
         self._services = services
 
     async def plan(self, request: NodeRequest, *, needs_reason: bool = True) -> NodeActionPlan:
-        """What would be done, and what would come of it. Nothing is changed.
+        """Plan an action and its effects. Changes nothing.
 
         Args:
-            request: What is asked for.
-            needs_reason: Whether a reason must be there where the action wants one; it may be asked for once the plan was seen.
+            request: The requested action.
+            needs_reason: Whether a required reason must be given already; it may be asked for after the plan was shown.
 
         Raises:
-            NotFoundError: There is no such cluster.
+            NotFoundError: The cluster does not exist.
             InvalidInputError: No nodes or too many, or a reason is missing or not allowed.
-            UnsupportedError: The cluster's scheduler cannot do it.
-            HyperpodError: The nodes cannot be listed (see `aws.errors` and the engines).
+            UnsupportedError: The cluster's scheduler does not support it.
+            HyperpodError: Listing the nodes failed (see `aws.errors` and the engines).
         """
         names = list(dict.fromkeys(name.strip() for name in request.nodes))
         if not 0 < len(names) <= MAX_NODES:
@@ -213,10 +215,10 @@ class NodeActions:
         )
 
     async def carry_out(self, plan: NodeActionPlan) -> list[NodeResult]:
-        """Do what was planned: one result for each node, in the plan's order. One that cannot be done stops no other.
+        """Execute a plan: one result per node, in the plan's order. A failure for one node does not stop the others.
 
         Raises:
-            UnreachableError: The scheduler does not answer. That AWS does not is told with each node.
+            UnreachableError: The scheduler does not answer. A failure of AWS is reported with each node.
         """
         results: dict[str, HyperpodError | None] = {}
         ids: dict[str, str] = {}
@@ -252,7 +254,7 @@ class NodeActions:
         ]
 
     async def _configured(self, resolved: ResolvedCluster, action: NodeActionKind) -> str:
-        """The configured cluster that a request is about.
+        """The configured cluster of a request.
 
         Raises:
             InvalidInputError: It is not configured.
@@ -267,7 +269,7 @@ class NodeActions:
         return description.configured_as[0]
 
     async def _instances(self, resolved: ResolvedCluster) -> _ClusterFacts:
-        """The nodes of a HyperPod cluster for what AWS does to them.
+        """The nodes of a HyperPod cluster, for AWS' actions.
 
         Raises:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
@@ -301,7 +303,7 @@ class NodeActions:
     async def _nodes(
         self, cluster: str, action: NodeActionKind, names: Sequence[str]
     ) -> _ClusterFacts:
-        """The nodes of a configured cluster for what its scheduler does to them."""
+        """The nodes of a configured cluster, for its scheduler's actions."""
         engine = self._services.engines.get(cluster)
         check_drain(engine, action)
         by_host = engine.scheduler.names_nodes_by_host
@@ -319,7 +321,7 @@ class NodeActions:
         return _ClusterFacts(rows, (*notes, *problem_notes), engine.scheduler, {}, jobs)
 
     async def _joined(self, resolved: ResolvedCluster) -> NodeList[JoinedNode]:
-        """All nodes. A table may be without the instances where AWS does not list them; a node that is named by one may not.
+        """All nodes. Unlike a table, this needs the complete list of instances: a user may name a node by its instance.
 
         Raises:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
@@ -333,7 +335,7 @@ class NodeActions:
         return await services.clusters.joined_nodes(name, resolved.region, wait=_WAIT_S)
 
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
-        """The jobs that run, by their nodes; or why that is not known."""
+        """The running jobs by node; or why they are unknown."""
         try:
             rows = await require_tables(self._services.engines.get(cluster)).jobs()
         except HyperpodError as error:
@@ -405,7 +407,7 @@ def _already_resumed(name: str, state: str) -> HyperpodError | None:
 
 
 def _unique(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
-    """The plans, of each machine the first: one may have been named in two ways."""
+    """The plans without duplicates: a user may name a machine in two ways."""
     plans_by_machine: dict[tuple[str, str | None], NodePlan] = {}
     for plan in plans:
         machine = plan.instance.name if plan.instance else plan.node.name if plan.node else None

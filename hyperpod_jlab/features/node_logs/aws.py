@@ -1,6 +1,6 @@
-"""Logs that HyperPod's nodes write to CloudWatch Logs: a group for each cluster, a stream for each node and kind of log.
+"""Logs of HyperPod's nodes in CloudWatch Logs: a group per cluster, a stream per node and kind of log.
 
-Names are as AWS' documentation has them: the group ``/aws/sagemaker/Clusters/NAME/ID``, in it the streams
+Names are from AWS' documentation: the group ``/aws/sagemaker/Clusters/NAME/ID``, in it the streams
 ``LifecycleConfig/GROUP/INSTANCE``, ``SagemakerHealthMonitoringAgent/GROUP/INSTANCE`` and ``DeepHealthCheckResults/...``.
 """
 
@@ -14,26 +14,26 @@ from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.features.node_logs.models import NodeLog
 
 MAX_EVENTS_PER_PAGE = 10_000
-"""Lines on a page: the most that AWS gives; a page has a megabyte at the most."""
+"""Lines per page: AWS' maximum; a page also has at most one megabyte."""
 
 _STREAMS_PAGE = 50
 
 Event = tuple[int, str]
-"""When something was logged (Unix time in milliseconds), and what: one line, or several."""
+"""Time of an event (Unix time in milliseconds), and its text: one line, or several."""
 
 
 async def list_logs(
     aws: Aws, group: str, prefix: str | None = None
 ) -> AsyncIterator[list[NodeLog]]:
-    """The logs of a group, page by page, those that were written last first.
+    """The logs of a group, page by page, most recently written first.
 
     Args:
         aws: AWS in the cluster's region.
         group: The log group.
-        prefix: Only those whose names begin so, and then by name, since AWS knows no other order of them.
+        prefix: Only names with this prefix; then ordered by name, since AWS supports no other order.
 
     Raises:
-        NotFoundError: There is no such group (``no_log_group``).
+        NotFoundError: The group does not exist (``no_log_group``).
         HyperpodError: See `aws.errors`.
     """
     token: dict[str, str] = {}
@@ -56,7 +56,7 @@ async def list_logs(
 async def events(
     aws: Aws, group: str, stream: str, since: int | None = None
 ) -> AsyncIterator[list[Event]]:
-    """What a log has, page by page: from a time on, oldest first; without a time the newest page first.
+    """The events of a log, page by page: from a time on, oldest first; without a time, newest page first.
 
     Args:
         aws: AWS in the cluster's region.
@@ -65,7 +65,7 @@ async def events(
         since: The time, in milliseconds.
 
     Raises:
-        NotFoundError: There is no such group (``no_log_group``) or stream (``no_log``).
+        NotFoundError: The group (``no_log_group``) or stream (``no_log``) does not exist.
         HyperpodError: See `aws.errors`.
     """
     parameters: dict[str, Any] = {"startFromHead": since is not None, "limit": MAX_EVENTS_PER_PAGE}
@@ -77,7 +77,7 @@ async def events(
         page = await _read(aws, "GetLogEvents", group, logStreamName=stream, **parameters, **token)
         if page.get("events"):
             yield [(int(item["timestamp"]), str(item["message"])) for item in page["events"]]
-        # A page without a line is not the end: that is where AWS gives the same token again.
+        # An empty page is not the end; the end is where AWS returns the same token again.
         if page.get(direction) in {None, token.get("nextToken")}:
             return
         token = {"nextToken": page[direction]}

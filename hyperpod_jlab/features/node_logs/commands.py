@@ -1,4 +1,4 @@
-"""``hpj node-logs``: what the nodes of a HyperPod cluster wrote to CloudWatch."""
+"""``hpj node-logs``: logs of the nodes of a HyperPod cluster from CloudWatch."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _EXAMPLES = (
 
 @dataclass
 class _NodeLogOptions:
-    """The options as given, and how far the logs were written."""
+    """The options, and the position in the logs."""
 
     cluster: str | None
     node: str | None
@@ -64,7 +64,7 @@ class _NodeLogOptions:
     region: str | None
 
     def interruption(self) -> InterruptionError:
-        """The words for the user when Ctrl-C ends it."""
+        """The message when Ctrl-C ends it."""
         arguments = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
         options = {"--cluster": self.cluster, "--log": self.log, "--region": self.region}
         for name, value in {**options, "--cursor": self.cursor}.items():

@@ -1,4 +1,4 @@
-"""Logs of HyperPod's nodes: which there are, and their lines."""
+"""Logs of HyperPod's nodes, and their lines."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ LOG_KINDS = {
     "health": "SagemakerHealthMonitoringAgent",
     "deep-health-check": "DeepHealthCheckResults",
 }
-"""Our words for the kinds of logs, and how AWS begins the names of their streams."""
+"""Our names of the kinds of logs, and AWS' prefixes of their stream names."""
 
 NODE_KINDS = ("lifecycle", "health")
-"""The kinds of which each node has a log of its own; those of deep health checks are the cluster's."""
+"""The kinds that each node has; logs of deep health checks belong to the cluster."""
 
 
 @dataclass(frozen=True)
 class NodeLog(Wire):
-    """A log that a cluster's node, or a check of the cluster, has written.
+    """A log of a cluster's node, or of a check of the cluster.
 
     Attributes:
-        stream: AWS' name for it.
-        last_at: When its last line was written (Unix seconds; AWS says it with a delay of up to an hour), or None.
+        stream: AWS' name of it.
+        last_at: When its last line was written (Unix seconds; AWS reports it with a delay of up to an hour), or None.
     """
 
     stream: str
@@ -32,20 +32,20 @@ class NodeLog(Wire):
     @property
     @wire_property
     def kind(self) -> str:
-        """Our word for its kind; AWS' own where there is none."""
+        """Its kind; AWS' own name if we have none."""
         first = self.stream.partition("/")[0]
         return next((kind_name for kind_name, name in LOG_KINDS.items() if name == first), first)
 
     @property
     @wire_property
     def instance_group(self) -> str | None:
-        """The instance group of the node that writes it; None where it is of no single node."""
+        """The instance group of the node that writes it; None if it is not a node's log."""
         return self._parts[0] if self._parts else None
 
     @property
     @wire_property
     def instance(self) -> str | None:
-        """The instance that writes it; None where it is of no single node."""
+        """The instance that writes it; None if it is not a node's log."""
         return self._parts[1] if self._parts else None
 
     @property
@@ -60,9 +60,9 @@ class NodeLogLine(Wire):
 
     Attributes:
         time: When it was written (Unix seconds).
-        log: The log that it stands in.
+        log: Its log.
         line: Its text.
-        cursor: Where to go on behind it, in all logs that were asked for.
+        cursor: Where to continue after it, in all requested logs.
     """
 
     time: Time

@@ -28,7 +28,7 @@ MAX_NODE_LINES = 2000
 
 @dataclass(frozen=True)
 class HyperpodLogs:
-    """Logs of a cluster, those that were written last first. There may be `more`. AWS tells when one was written with a delay of up to an hour."""
+    """Logs of a cluster, most recently written first. `more` means that others exist. AWS reports the last write with a delay of up to an hour."""
 
     logs: list[NodeLog]
     more: bool
@@ -51,7 +51,7 @@ class HyperpodNodeLogs:
 
 @dataclass(frozen=True)
 class HyperpodLogLines:
-    """Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now."""
+    """Lines in time order, and the cursor for the next request: null if there was no line yet. `more` means that more lines exist now."""
 
     lines: list[NodeLogLine]
     cursor: str | None
@@ -59,12 +59,12 @@ class HyperpodLogLines:
 
 
 class NodeLogsQuery(RequestModel):
-    """How many logs."""
+    """Which logs."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
-    """At most so many."""
+    """Maximum number of logs."""
     kind: Literal["lifecycle", "health", "deep-health-check"] | None = None
-    """Only those of this kind; then AWS lists all of them."""
+    """Only this kind; then AWS lists all of them."""
 
 
 class NodeLinesQuery(RequestModel):
@@ -75,31 +75,31 @@ class NodeLinesQuery(RequestModel):
     log: Literal["lifecycle", "health"] | None = None
     """Only this log of the node."""
     streams: Annotated[list[LogName], CommaSeparated, Field(max_length=20)] | None = None
-    """Instead of a node's logs these; in a query several times, or once with commas."""
+    """Instead of a node's logs, these; in a query, repeat the parameter or separate values with commas."""
     limit: Annotated[int, Field(ge=1, le=MAX_NODE_LINES)] = 200
-    """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
+    """Maximum number of lines: the last ones, or with `since` or `cursor` the next ones."""
     since: SinceTime | None = None
-    """Begin at this time: Unix seconds, or ISO 8601."""
+    """Start at this time: Unix seconds, or ISO 8601."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
-    """Go on from here."""
+    """Continue from here."""
 
 
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
-    """The logs of a HyperPod cluster, by its name or ARN."""
+    """List the logs of a HyperPod cluster, by its name or ARN."""
     service, cluster = await service_of(call, cluster)
     logs = await service.logs(cluster, query.limit + 1, query.kind)
     return HyperpodLogs(list(logs[: query.limit]), len(logs) > query.limit)
 
 
 async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
-    """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
+    """List the logs of a node of a HyperPod cluster, including unwritten ones. Use the instance id for a node that AWS no longer lists."""
     service, cluster = await service_of(call, cluster)
     streams = await service.streams_of(cluster, node)
     return HyperpodNodeLogs([HyperpodNodeLog(stream, NodeLog(stream).kind) for stream in streams])
 
 
 async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
-    """Lines of a node's logs. To follow it, ask again with the cursor."""
+    """Get lines of a node's logs. To follow, repeat the request with the cursor."""
     if (query.node is None) == (query.streams is None):
         raise InvalidInputError("give either a node or streams", detail={"field": "node"})
     service, cluster = await service_of(call, cluster)
@@ -128,7 +128,7 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
 async def follow_node_logs(
     hyperpod: Hyperpod, message: Subscribe
 ) -> AsyncGenerator[LogBatch, None]:
-    """The lines of logs of a HyperPod cluster's nodes, as they come."""
+    """Stream the lines of logs of a HyperPod cluster's nodes."""
     assert message.cluster is not None
     if not message.streams:
         raise InvalidInputError("streams: is missing", detail={"field": "streams"})
@@ -143,58 +143,58 @@ async def service_of(call: Call, cluster: str) -> tuple[NodeLogs, str]:
 
 
 async def _service(hyperpod: Hyperpod, cluster: str) -> tuple[NodeLogs, str]:
-    """Clusters and instances are those that this server knows already."""
+    """Uses this server's cached clusters and instances."""
     resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
     clusters = hyperpod.hyperpod_clusters(resolved.region)
     spools = hyperpod.get_or_make(Spools, resolved.region, Spools)
-    # Its calls are counted by themselves.
+    # Its calls are counted separately.
     service = NodeLogs(Aws(resolved.region), spools, clusters.describe, clusters.known_instances)
     return service, resolved.aws_name
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests of the log viewer about logs of the nodes of HyperPod clusters: pages in both directions, and a search.
+# Log viewer requests for logs of HyperPod nodes: pages in both directions, and search.
 
 
 class _StreamsQuery(RequestModel):
     """Which logs."""
 
     streams: Annotated[list[LogName], CommaSeparated, Field(min_length=1, max_length=20)]
-    """The logs, by AWS' names; in a query several times, or once with commas."""
+    """The logs, by AWS' names; in a query, repeat the parameter or separate values with commas."""
     cursor: Annotated[str | None, Field(max_length=16384)] = None
-    """Go on from here."""
+    """Continue from here."""
 
 
 class NodePageQuery(_StreamsQuery):
     """Which page of which logs."""
 
     direction: Literal["backward", "forward"] = "backward"
-    """Before the cursor (or the end), or from the cursor (or the start) on."""
+    """Read backward from the cursor (or the end), or forward from the cursor (or the start)."""
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
-    """At most so many lines."""
+    """Maximum number of lines."""
 
 
 class NodeSearchQuery(_StreamsQuery):
-    """What to search in which logs, and from where on."""
+    """What to search for, in which logs, and where to start."""
 
     grep: Annotated[str, Field(min_length=1)]
     """The regular expression."""
     ignore_case: bool = False
-    """Whether upper and lower case are the same to it."""
+    """Whether it ignores case."""
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
-    """At most so many hits."""
+    """Maximum number of hits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLogPage(LogPage):
-    """A page, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them."""
+    """A page, as of a run's log: a block's `node_rank` is the index of its log in `streams`. `calls` is the number of requests to CloudWatch."""
 
     calls: int
 
 
 @dataclass(frozen=True)
 class NodeLogHits:
-    """Hits, as in a run's log, the cursor to search on from (null when all was searched), and how often CloudWatch was asked for them."""
+    """Hits, as in a run's log, the cursor to continue from (null at the end), and the number of requests to CloudWatch."""
 
     hits: list[SearchHit]
     next: str | None
@@ -202,14 +202,14 @@ class NodeLogHits:
 
 
 async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> NodeLogPage:
-    """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. The log socket follows it from `after` on."""
+    """Get a page of logs of a HyperPod cluster's nodes, in time order; a missing log has no lines. The log socket can follow it from `after` on."""
     service, cluster = await service_of(call, cluster)
     page = await service.page(cluster, query.streams, query.cursor, query.direction, query.limit)
     return NodeLogPage(**vars(await asyncio.to_thread(to_log_page, page)), calls=service.aws.calls)
 
 
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
-    """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
+    """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after a time limit the response has the hits so far."""
     service, cluster = await service_of(call, cluster)
     request = LogRequest("", grep=query.grep, ignore_case=query.ignore_case, cursor=query.cursor)
     result = await service.search(cluster, query.streams, request, query.limit)

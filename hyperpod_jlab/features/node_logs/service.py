@@ -1,4 +1,4 @@
-"""Logs of the nodes of HyperPod clusters, as CloudWatch Logs has them: life cycle scripts, health monitoring, deep health checks."""
+"""Logs of the nodes of HyperPod clusters from CloudWatch Logs: lifecycle scripts, health monitoring, deep health checks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from hyperpod_jlab.logs.service import (
 )
 
 MAX_LINES = 10_000
-"""The most lines that one look at the end of a log gives."""
+"""Maximum lines of one read at the end of a log."""
 
 TAIL = 100
-"""How many of the last lines are given where nobody says it."""
+"""Default number of last lines."""
 
 SEARCH_TIMEOUT_S = 5.0
-"""Seconds after which a search gives what it found so far."""
+"""Time limit of a search, in seconds; then it returns the hits so far."""
 
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
 _ANY_AGE = float("inf")
@@ -45,9 +45,9 @@ class NodeLogs:
 
     Args:
         aws: AWS in that region.
-        spools: The logs that are looked at.
-        describe: Knows a cluster by its name or ARN; default: AWS is asked each time.
-        known_instances: Instances of a cluster that need not be asked for.
+        spools: The cached logs.
+        describe: Returns a cluster by its name or ARN; default: queries AWS each time.
+        known_instances: Returns a cluster's cached instances.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class NodeLogs:
     async def logs(
         self, cluster: str, limit: int | None = None, kind: str | None = None
     ) -> list[NodeLog]:
-        """The logs of a cluster, those that were written last first.
+        """The logs of a cluster, most recently written first.
 
         Args:
             cluster: Name or ARN.
-            limit: How many at the most; None: all. AWS gives fifty at a time.
-            kind: Only those of this kind: a word of `LOG_KINDS`. Then all of them are read.
+            limit: Maximum number; None: all. AWS returns fifty at a time.
+            kind: Only this kind, one of `LOG_KINDS`. Then all of them are read.
 
         Raises:
-            NotFoundError: There is no such cluster, or it has no log group.
+            NotFoundError: The cluster does not exist, or it has no log group.
             HyperpodError: See `aws.errors`.
         """
         group = await self.group(cluster)
@@ -88,15 +88,15 @@ class NodeLogs:
         return matching[:limit]
 
     async def streams_of(self, cluster: str, node: str, kind: str | None = None) -> tuple[str, ...]:
-        """The names of a node's logs, whether they have been written or not.
+        """The names of a node's logs, including unwritten ones.
 
         Args:
             cluster: Name or ARN.
-            node: The node (see `find_instance`); one that AWS does not list any more by its instance id.
+            node: The node (see `find_instance`); by instance id if AWS no longer lists it.
             kind: One of `NODE_KINDS`; None: all of them.
 
         Raises:
-            NotFoundError: There is no such cluster or node.
+            NotFoundError: The cluster or the node does not exist.
             HyperpodError: See `aws.errors`.
         """
         kinds = NODE_KINDS if kind is None else (kind,)
@@ -114,7 +114,7 @@ class NodeLogs:
         except NotFoundError as error:
             if error.code != "no_such_node" or not _INSTANCE.fullmatch(node):
                 raise
-            # It may have been replaced, and why it went is what its logs tell.
+            # It may have been replaced, and its logs tell why.
             own_logs = [log for log in await self.logs(cluster) if log.instance == node]
             if not own_logs:
                 raise
@@ -127,7 +127,7 @@ class NodeLogs:
         """The log group of a cluster.
 
         Raises:
-            NotFoundError: There is no such cluster.
+            NotFoundError: The cluster does not exist.
             HyperpodError: See `aws.errors`.
         """
         description = await self._describe(cluster)
@@ -136,18 +136,18 @@ class NodeLogs:
     async def lines(
         self, cluster: str, streams: Sequence[str], request: LogRequest
     ) -> AsyncGenerator[LogBatch, None]:
-        """The lines of logs, in the order of time, then with `follow` each new one once, without end.
+        """The lines of logs, in time order; with `follow` then each new line once, endlessly.
 
-        A log that is not there has no lines; with `follow` it may come to be.
+        A missing log has no lines; with `follow` it may appear later.
 
         Args:
             cluster: Name or ARN.
             streams: The logs, by AWS' names.
-            request: Which lines; its `run_id` is not looked at.
+            request: Which lines; its `run_id` is ignored.
 
         Raises:
-            NotFoundError: There is no such cluster, it has no log group, or (without `follow`) none of the logs is there.
-            InvalidInputError: The cursor is none of these logs.
+            NotFoundError: The cluster does not exist, it has no log group, or (without `follow`) none of the logs exists.
+            InvalidInputError: The cursor does not belong to these logs.
             HyperpodError: See `aws.errors`.
         """
         logs = await self._read(
@@ -175,10 +175,10 @@ class NodeLogs:
         direction: Direction,
         limit: int,
     ) -> LogPage:
-        """A page as `LogService.page` gives it. CloudWatch is asked, unless older lines are wanted.
+        """A page, as from `LogService.page`. Queries CloudWatch, unless older lines are requested.
 
         Raises:
-            HyperpodError: As with `lines`, but a log that is not there has no lines.
+            HyperpodError: As with `lines`, but a missing log has no lines.
         """
         is_back = direction == "backward" and cursor is not None
         request = LogRequest("", cursor=cursor)
@@ -189,10 +189,10 @@ class NodeLogs:
     async def search(
         self, cluster: str, streams: Sequence[str], request: LogRequest, limit: int
     ) -> SearchResult:
-        """Lines that match, as `LogService.search` finds them. CloudWatch is asked where a search begins.
+        """Lines that match, as from `LogService.search`. Queries CloudWatch when a search begins.
 
         Raises:
-            HyperpodError: As with `page`, or the pattern is wrong or takes too long.
+            HyperpodError: As with `page`, or the pattern is invalid or takes too long.
         """
         age = 0.0 if request.cursor is None else _ANY_AGE
         logs = await self._read(cluster, streams, request, age)
@@ -202,7 +202,7 @@ class NodeLogs:
     async def _read(
         self, cluster: str, streams: Sequence[str], request: LogRequest, age: float
     ) -> SpooledLogs:
-        """Logs, with all that CloudWatch had at most `age` seconds ago. It is not asked for a request that makes no sense."""
+        """Logs that are at most `age` seconds old. An invalid request does not query CloudWatch."""
         if request.cursor is not None:
             Cursor.parse(request.cursor)
         if request.grep is not None:
@@ -213,10 +213,10 @@ class NodeLogs:
 
 
 def lines_of(batch: LogBatch) -> list[NodeLogLine]:
-    """A batch's lines; what is not from the logs themselves is left out.
+    """A batch's lines, without those that are not from the logs themselves.
 
     Raises:
-        InvalidInputError: A log is not any more what it was when the cursor was given.
+        InvalidInputError: A log has changed since the cursor was issued.
     """
     node_lines = []
     for line in batch:

@@ -1,7 +1,7 @@
-"""CloudWatch's logs as sources of the log plane: each is read once into a file on this machine, for all who look at it.
+"""CloudWatch's logs as sources of the log service: each is read once into a file on this machine, shared by all clients.
 
-The newest lines are read page by page, at most `MAX_PAGES` of them; from then on what is new is appended. Files are the same bytes whoever reads them, so a cursor
-holds in any process. CloudWatch is asked when a page is opened and while somebody follows, and never else.
+Reads the newest lines page by page, at most `MAX_PAGES`; from then on appends new ones. The files' bytes are the same in every process, so a cursor
+is valid in any process. CloudWatch is queried when a page is opened and while a client follows, never otherwise.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hyperpod_jlab.logs.source import Activity, Chunk, Mark, Origin
 from hyperpod_jlab.logs.stream import Position, Stream
 
 MAX_PAGES = 32
-"""Pages of a log, each of a megabyte or 10,000 lines, that are read when it is first opened."""
+"""Pages of a log, each up to a megabyte or 10,000 lines, that are read when it is first opened."""
 
 MAX_LOGS = 64
-"""Logs that are kept while nobody follows them."""
+"""Maximum number of cached logs without followers."""
 
 MIN_INTERVAL_S, MAX_INTERVAL_S, ERROR_INTERVAL_S = 2.0, 30.0, 60.0
-"""Seconds between two looks at a log that is followed: after new lines, when none came for long, and when CloudWatch does not answer."""
+"""Poll intervals of a followed log, in seconds: after new lines, after long silence, and after an error."""
 
 MAX_FAILURES = 10
-"""Looks in a row that may fail for want of an answer while a log is followed."""
+"""Consecutive timeouts after which following a log fails."""
 
 _GAP_MARK = Mark("gap", "earlier lines are not shown")
 _INDEX_RECORD = struct.Struct("<qq")
@@ -43,15 +43,15 @@ _NS = 1_000_000
 
 
 class LogSpool:
-    """One log, and the file in which it lies.
+    """One log and its file.
 
     Attributes:
         name: The log's name.
         path: The file.
-        there: Whether CloudWatch has such a log.
+        there: Whether CloudWatch has the log.
         cut: Whether it has more lines before those in the file.
-        trouble: Why new lines do not come for now.
-        failure: Why it is followed no more, although somebody wants to.
+        trouble: Why new lines are delayed.
+        failure: Why following it has failed.
     """
 
     def __init__(self, group: str, name: str, path: Path) -> None:
@@ -72,14 +72,14 @@ class LogSpool:
 
     @property
     def is_followed(self) -> bool:
-        """Whether somebody follows it."""
+        """Whether it has followers."""
         return self._followers > 0
 
     async def refresh(self, aws: Aws, age: float = 0.0) -> bool:
-        """Append what CloudWatch has by now, unless it was asked within the last `age` seconds; tells whether that was anything.
+        """Append new lines, unless CloudWatch was queried within the last `age` seconds; returns whether there were any.
 
         Raises:
-            NotFoundError: There is no such group (``no_log_group``).
+            NotFoundError: The group does not exist (``no_log_group``).
             HyperpodError: See `aws.errors`.
         """
         async with self._reading:
@@ -98,7 +98,7 @@ class LogSpool:
 
     @contextlib.asynccontextmanager
     async def follow(self, aws: Aws) -> AsyncIterator[None]:
-        """See that new lines come, as long as somebody is in here."""
+        """Poll for new lines while this context is open."""
         if self._task is None or self._task.done():
             self.failure = None
             self._task = asyncio.create_task(self._poll(aws), name="hyperpod-node-log")
@@ -140,7 +140,7 @@ class LogSpool:
             await asyncio.sleep(0)
 
     async def _extend(self, aws: Aws) -> None:
-        """CloudWatch gives lines no numbers but keeps their order: those of the last millisecond that are known are left out."""
+        """CloudWatch does not number lines but keeps their order: known lines of the last millisecond are skipped."""
         last, last_texts = self._last
         async for page in events(aws, self._group, self.name, since=last):
             new_events: list[Event] = []
@@ -152,7 +152,7 @@ class LogSpool:
             self._append(new_events)
 
     def _append(self, events: Sequence[Event]) -> None:
-        """Write lines and their times. In one go: whoever breaks the reading off leaves no half of it."""
+        """Write lines and their times, in one go, so that a cancelled read leaves no half of it."""
         data, index = bytearray(), bytearray()
         last, count = self._last
         for milliseconds, text in events:
@@ -162,7 +162,7 @@ class LogSpool:
             count += 1
             data += text.rstrip("\r\n").encode("utf-8", "replace") + b"\n"
         try:
-            # The times first: whoever reads a line finds its time.
+            # The times first: a reader of a line needs its time.
             _write(self.path.with_suffix(".idx"), self._index_size, index)
             _write(self.path, self._size, data)
         except OSError as error:
@@ -182,14 +182,14 @@ def _write(path: Path, offset: int, data: bytearray) -> None:
 
 
 class SpooledLog(BundleFile):
-    """A spooled log as a `LogSource`. Its times are CloudWatch's, also of lines that have just come."""
+    """A spooled log as a `LogSource`. Its times are CloudWatch's, also for new lines."""
 
     def __init__(self, stream: Stream, spool: LogSpool) -> None:
         super().__init__(stream, spool.path)
         self._spool = spool
 
     def read(self, position: Position, limit: int) -> Chunk:
-        """Up to `limit` bytes from a place on; none when there are none yet."""
+        """Up to `limit` bytes from a position on; empty at the end."""
         chunk = super().read(position, limit)
         if not chunk.data:
             error = self._spool.error
@@ -208,7 +208,7 @@ class SpooledLog(BundleFile):
         )
 
     def known_end(self) -> Position:
-        """Where the file ends now: a cursor holds only where it has the same bytes."""
+        """The current end of the file: a cursor is valid only for the same bytes."""
         return self.end()
 
     def _identity(self, fd: int) -> int:
@@ -218,7 +218,7 @@ class SpooledLog(BundleFile):
 
 
 class SpooledLogs:
-    """Several logs of a cluster. A `SourceSet`: their numbers are the nodes' ranks."""
+    """Several logs of a cluster. A `SourceSet`: their indices are the nodes' ranks."""
 
     processes_per_node = 1
 
@@ -227,20 +227,20 @@ class SpooledLogs:
         self.spools = spools
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
-        """All of them, whether they are written yet or not."""
+        """All of them, including unwritten ones."""
         del attempt
         return [Stream(1, number, None) for number in range(len(self.spools))]
 
     def attempts(self) -> list[int]:
-        """Nodes do not begin anew."""
+        """Node logs have no attempts."""
         return [1]
 
     def ended_streams(self) -> frozenset[Stream]:
-        """None: a node may always write more."""
+        """Empty: a node may always write more."""
         return frozenset()
 
     def open(self, stream: Stream) -> SpooledLog:
-        """A source object of its own for a log."""
+        """A separate source for a log."""
         return SpooledLog(stream, self.spools[stream.node_rank])
 
     def folder(self, attempt: int | None) -> None:
@@ -252,15 +252,15 @@ class SpooledLogs:
         return Origin(stream, self.spools[stream.node_rank].name, None)
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
-        """None is kept: they are files of this machine, and few."""
+        """Always None: the files are local, and few."""
         del attempt, node_rank
         return None
 
 
 class Spools:
-    """The logs that this process looks at, and the log service that reads them. `KnownLogs`: a set of logs is called by its group and names.
+    """The logs that this process reads, and their log service. `KnownLogs`: a set of logs is identified by its group and names.
 
-    Files lie in a folder that is removed with this object.
+    The files are in a folder that is removed with this object.
     """
 
     def __init__(self) -> None:
@@ -271,7 +271,7 @@ class Spools:
         self._count = 0
 
     def opened(self, group: str, streams: Sequence[str]) -> SpooledLogs:
-        """Logs of a group. CloudWatch is not asked."""
+        """Logs of a group; does not query CloudWatch."""
         self._forget()
         key = ":".join((group, *streams))
         spools = [self._spool(group, stream) for stream in streams]
@@ -279,15 +279,15 @@ class Spools:
         return self._opened[key]
 
     def sources(self, run_id: str) -> SpooledLogs:
-        """The logs that are called so."""
+        """The logs with this identifier."""
         return self._opened[run_id]
 
     async def is_ended(self, run_id: str) -> bool:
-        """Whether one of them is followed no more."""
+        """Whether following one of them has failed."""
         return any(spool.failure for spool in self.sources(run_id).spools)
 
     async def close(self) -> None:
-        """Follow nothing any more, and remove the files."""
+        """Stop following, and remove the files."""
         await self.service.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -304,7 +304,7 @@ class Spools:
         return self._spools[key]
 
     def _forget(self) -> None:
-        """Drop what was not looked at for longest."""
+        """Drop the least recently used logs."""
         idle = [key for key, spool in self._spools.items() if not spool.is_followed]
         for key in idle[:-MAX_LOGS]:
             removed = self._spools.pop(key)

@@ -1,4 +1,4 @@
-"""``hpj forward``: a port of a run's node at a port of this machine."""
+"""``hpj forward``: forward a local port to a port of a run's node."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def forward(run: str, port: int, node: int, local_port: int | None) -> None:
 
 async def _forward(hyperpod: Hyperpod, text: str, node: int, port: int, local_port: int) -> None:
     run_id = await find_run(hyperpod, text)
-    # Whether it can be reached at all is said before anybody connects; what listens there may still come.
+    # Report now whether the port can be reached at all; a listener may still appear.
     first = await open_port(hyperpod.engines, hyperpod.runs, run_id, node, port)
     await first.close()
 

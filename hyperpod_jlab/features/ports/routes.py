@@ -14,7 +14,7 @@ _SETTLE_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class OpenedPort:
-    """The address, under the API's own, that opens a port in the browser: once, for this user, within `seconds`."""
+    """The URL, below the API's own, that opens a port in the browser: once, for this user, within `seconds`."""
 
     path: str
     ticket: str
@@ -22,14 +22,15 @@ class OpenedPort:
 
 
 async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
-    """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another one."""
+    """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another node."""
     address = parse_address(run_id, port)
     hyperpod = await call.hyperpod()
     stream = await open_port_of_run(
         hyperpod.engines, hyperpod.runs, address.run_id, address.node, address.port
     )
     try:
-        # Of a pod's port it is said only after the connection that nothing listens there. Most programs say nothing by themselves.
+        # A missing listener on a pod's port only shows after connecting. Most programs send nothing
+        # first.
         async with asyncio.timeout(_SETTLE_SECONDS):
             await stream.read(1)
     except TimeoutError:

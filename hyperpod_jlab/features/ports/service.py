@@ -1,4 +1,4 @@
-"""Into the nodes of a running run: which shells and ports there are, and a connection to a port."""
+"""Access to the nodes of a running run: its shells and ports, and connections to a port."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MAX_PORT = 65_535
 
 @dataclass(frozen=True)
 class Access:
-    """What of a run's nodes can be reached.
+    """Ways to access a run's nodes.
 
     Attributes:
         run_id: The run.
         ports: Whether ports of its nodes can be reached now.
-        reason: Why they cannot, or why shells are not known; None when all is well.
-        shells: How to open a shell on its nodes, by their rank.
+        reason: Why they cannot, or why shells are unknown; None if all is well.
+        shells: Commands that open a shell on its nodes, by rank.
     """
 
     run_id: str
@@ -41,10 +41,10 @@ class Access:
 
 
 async def read_access(engines: Engines, runs: Runs, run_id: str) -> Access:
-    """What of a run's nodes can be reached now.
+    """The ways to access a run's nodes now.
 
     Raises:
-        NotFoundError: There is no such run.
+        NotFoundError: The run does not exist.
     """
     run = await runs.get(run_id)
     try:
@@ -67,12 +67,12 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
         port: The port, 1 to 65535.
 
     Raises:
-        InvalidInputError: It is no port or no node's rank.
-        NotFoundError: There is no such run or node.
-        UnsupportedError: The cluster cannot do that.
-        ConflictError: The run does not run.
-        DeniedError: It is another user's run, or the cluster does not let this user.
-        RefusedError: Nothing listens there; may also be raised by the connection's first read.
+        InvalidInputError: The port or the node's rank is invalid.
+        NotFoundError: The run or the node does not exist.
+        UnsupportedError: The cluster does not support it.
+        ConflictError: The run is not running.
+        DeniedError: It is another user's run, or the cluster denies permission.
+        RefusedError: Connection refused; may also be raised by the connection's first read.
         UnreachableError: The cluster does not answer.
     """
     if not 1 <= port <= MAX_PORT:
@@ -89,7 +89,7 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
 
 
 def _ports_of(run: Run, engine: Orchestrator) -> Ports:
-    if not is_own(run):  # what runs there would speak to this user with Jupyter's voice
+    if not is_own(run):  # another user's program would run with this user's Jupyter session
         raise DeniedError(
             f"{run.run_id} belongs to {run.user}; only {run.user} may open its ports and shells",
             code="foreign_run",
@@ -117,7 +117,7 @@ def _ports_of(run: Run, engine: Orchestrator) -> Ports:
 
 
 # --------------------------------------------------------------------------------------------------
-# A port of a run's node at a port of this machine: whoever connects to one is connected to the other.
+# Port forwarding: joins connections to a local port with connections to a port of a run's node.
 
 _LOOPBACK = "127.0.0.1"
 _CHUNK = 65_536
@@ -129,15 +129,15 @@ async def forward_port(
     local_port: int,
     on_error: Callable[[HyperpodError], None],
 ) -> AsyncIterator[int]:
-    """Listen on this machine's own address as long as the block lasts; gives the port.
+    """Listen on the loopback address within the block; yields the port.
 
     Args:
-        connect: Makes a connection to the run's port.
-        local_port: The port here; 0 for a free one.
-        on_error: Told of each connection that could not be made or was cut.
+        connect: Opens a connection to the run's port.
+        local_port: The local port; 0 for a free one.
+        on_error: Called for each connection that failed or was reset.
 
     Raises:
-        InvalidInputError: The port here cannot be had.
+        InvalidInputError: The local port is not available.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -145,7 +145,7 @@ async def forward_port(
             await _join(reader, writer, connect)
         except HyperpodError as error:
             on_error(error)
-        except OSError:  # the program here has gone
+        except OSError:  # the local program has disconnected
             return
         finally:
             writer.close()
@@ -173,7 +173,7 @@ async def _join(
     async def up() -> None:
         while data := await reader.read(_CHUNK):
             await stream.write(data)
-        await asyncio.Event().wait()  # half of it is closed: what comes back still counts
+        await asyncio.Event().wait()  # half-closed: the other direction continues
 
     async def down() -> None:
         while data := await stream.read(_CHUNK):
@@ -183,7 +183,7 @@ async def _join(
     sending, receiving = asyncio.ensure_future(up()), asyncio.ensure_future(down())
     try:
         await asyncio.wait([sending, receiving], return_when=asyncio.FIRST_COMPLETED)
-        if sending.done():  # it was cut; what came before it was says why, if anything does
+        if sending.done():  # connection reset; earlier data may contain the reason
             await receiving
         receiving.result()
     finally:

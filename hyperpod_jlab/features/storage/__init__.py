@@ -15,7 +15,7 @@ ROUTES = (
     Route("get", "storage", "read", "routes:show_storage"),
     Route("post", "storage/link", "execute", "routes:link_storage"),
     Route("get", "storage/paths", "read", "routes:show_paths"),
-    # It starts Lustre's program, so who may only look may not do it.
+    # It starts Lustre's program, so it is not a read-only action.
     Route("post", "storage/files/states", "execute", "routes:show_states"),
     Route("post", "storage/files/actions", "execute", "routes:move_files"),
     Route("get", "storage/tasks", "read", "routes:list_tasks"),

@@ -1,6 +1,6 @@
 """Data repository tasks of FSx for Lustre, from FSx' API.
 
-Which errors there are and what they mean is from botocore's model. It was not tried on an account.
+Errors and their meanings are from botocore's model; not tested on an account.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.features.storage.models import KINDS, RepositoryTask, TaskVerb, kind_of
 
 _PAGE = 50
-"""Tasks on a page: the most that FSx gives."""
+"""Tasks per page: FSx' maximum."""
 
 _REPORT = {"Format": "REPORT_CSV_20191124", "Scope": "FAILED_FILES_ONLY"}
-"""The only form and scope of reports that there are."""
+"""The only supported format and scope of reports."""
 
 _REFUSALS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "DataRepositoryTaskExecuting": (
@@ -39,7 +39,7 @@ _REFUSALS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
         "tasks need an FSx for Lustre file system that is linked to S3",
     ),
 }
-"""FSx' codes as errors of ours, with what to do."""
+"""FSx' error codes as our errors with a hint."""
 
 
 async def create_task(
@@ -50,18 +50,18 @@ async def create_task(
     unused_days: int = 0,
     report: str | None = None,
 ) -> RepositoryTask:
-    """Have AWS do something to files of a file system; the answer comes when it has taken the task.
+    """Create a task for files of a file system; returns when AWS has accepted it.
 
     Args:
         aws: AWS in the file system's region.
         file_system: The file system's id.
-        verb: What to do.
-        paths: Relative to the file system's root, or places in S3 for an import; the root itself is ``/``.
-        unused_days: With ``release``: only files that nobody has read or changed for so many days.
-        report: Place in S3, in a linked one, where a list of the files that failed is to be laid; None: none is made.
+        verb: The kind of task.
+        paths: Relative to the file system's root, or S3 URLs for an import; the root itself is ``/``.
+        unused_days: With ``release``: only files that were not read or changed for this many days.
+        report: A linked S3 prefix for the report of failed files; None: no report.
 
     Raises:
-        ConflictError: Another task runs on the file system.
+        ConflictError: Another task is running on the file system.
         HyperpodError: See `aws.errors`.
     """
     parameters: dict[str, Any] = {
@@ -69,7 +69,7 @@ async def create_task(
         "Type": KINDS[verb],
         "Report": {"Enabled": True, "Path": report, **_REPORT} if report else {"Enabled": False},
     }
-    if verb == "release" or "/" not in paths:  # the others take everything where no path is given
+    if verb == "release" or "/" not in paths:  # the others process everything if no path is given
         parameters["Paths"] = list(paths)
     if verb == "release":
         age = {"Unit": "DAYS", "Value": unused_days}
@@ -84,15 +84,15 @@ async def create_task(
 async def list_tasks(
     aws: Aws, file_systems: Sequence[str] = (), tasks: Sequence[str] = ()
 ) -> list[RepositoryTask]:
-    """Tasks, those asked for last first. AWS keeps them for some time after their end.
+    """Tasks, newest first. AWS keeps them for some time after their end.
 
     Args:
         aws: AWS in their region.
-        file_systems: Only those of these file systems, by id; none: of all.
+        file_systems: Only those of these file systems, by id; empty: of all.
         tasks: Only these, by id.
 
     Raises:
-        NotFoundError: There is no task of an id.
+        NotFoundError: A task does not exist.
         HyperpodError: See `aws.errors`.
     """
     parameters: dict[str, Any] = {}
@@ -117,11 +117,11 @@ async def list_tasks(
 
 
 async def cancel_task(aws: Aws, task: str) -> str:
-    """Cancel a task; returns its state in AWS' word. What it has done stays done.
+    """Cancel a task; returns its state as AWS reports it. Completed work is not undone.
 
     Raises:
         ConflictError: It has ended.
-        NotFoundError: There is no such task.
+        NotFoundError: The task does not exist.
         HyperpodError: See `aws.errors`.
     """
     try:
@@ -132,7 +132,7 @@ async def cancel_task(aws: Aws, task: str) -> str:
 
 
 def _refusal(error: HyperpodError) -> HyperpodError:
-    """FSx' own refusals as errors of ours; all others as they are."""
+    """FSx' own errors as ours; all others unchanged."""
     refusal = _REFUSALS.get(str(error.detail.get("aws_code")))
     if refusal is None:
         return error

@@ -1,4 +1,4 @@
-"""``hpj storage``: file systems and partitions here, and as the clusters see them."""
+"""``hpj storage``: file systems and partitions on this machine and on the clusters."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _no_aws = click.option("--no-aws", is_flag=True, help="Do not query AWS.")
 
 
 class StorageGroup(LazyGroup):
-    """The group of ``hpj storage``: a word that is none of its commands is a path."""
+    """The group of ``hpj storage``: an argument that is not a subcommand is a path."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -364,17 +364,17 @@ def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOpti
 
 
 def _absolute_paths(paths: tuple[Path, ...]) -> list[Path]:
-    """The paths as absolute ones, each once; links stay as they are named."""
+    """The paths as absolute paths without duplicates; links are not resolved."""
     absolute = (Path(os.path.abspath(path.expanduser())) for path in paths)  # noqa: PTH100
     return list(dict.fromkeys(absolute))
 
 
 def _print_result(transfer: TransferResult) -> None:
-    """Print what became of each path.
+    """Print the result of each path.
 
     Raises:
         HyperpodError: AWS refused some.
-        RefusedError: Some were refused otherwise.
+        RefusedError: Some were refused for other reasons.
     """
     results = transfer.results
     if invocation().as_json:
@@ -470,7 +470,7 @@ def _print_link(path: Path, root: Path, verb: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj storage migrate``: move runs to the layout of this version.
+# ``hpj storage migrate``: move runs to the current layout.
 
 _STORAGE_MIGRATE_HELP = """\
 Move your runs to the layout of this version. On a shared partition, each user has a folder, .hyperpod-UID, to which no other user can
@@ -537,7 +537,7 @@ def _document(plan: MigrationPlan, result: MigrationResult | None) -> dict[str, 
 
 
 # --------------------------------------------------------------------------------------------------
-# File systems, partitions and their paths on each side, for people.
+# Text output of file systems, partitions and their paths on each side.
 
 _FILE_SYSTEM_TITLES = (
     *("MOUNTED AT", "KIND", "FOLDER", "FREE", "SIZE", "ACCESS", "RUNS", "ISOLATION"),
@@ -572,7 +572,7 @@ def print_overview(overview: StorageOverview) -> None:
 
 
 def _print_separation(separation: Separation | None) -> None:
-    """Who owns the folders above our own, and whether that keeps other users out."""
+    """Print the owners of the folders above our own, and whether other users are kept out."""
     if separation is None:
         return
     print()

@@ -1,4 +1,4 @@
-"""Files of Lustre file systems that are linked to S3: where their bytes are, and moving them by Lustre's program here or by a data repository task of AWS."""
+"""Files of Lustre file systems that are linked to S3: where their bytes are, and transfers by Lustre's program or by a data repository task of AWS."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ Way = Literal["lfs", "aws"]
 """By Lustre's program on this machine, or by a data repository task of AWS."""
 
 NOT_PERMITTED = "Operation not permitted"
-"""What Lustre's program says where only root may ask, which is so for all but hydrating."""
+"""Lustre's error message when only root has permission, which is true for all but hydrating."""
 
 
 @dataclass(frozen=True)
 class Result(Wire):
-    """What is known of a file, or became of a request for it.
+    """The state of a file, or the result of a request for it.
 
     Attributes:
         path: The file.
-        done: ``seen``: its state was read; ``asked``: Lustre or AWS does it now; ``nothing``: there was nothing to do; ``refused``.
-        file: Its state before; None where it cannot be read.
-        reason: Why nothing was done, or it was refused.
-        hint: What to do about it.
-        task: Id of the task by which AWS does it.
+        done: ``seen``: its state was read; ``asked``: Lustre or AWS has started; ``nothing``: there was nothing to do; ``refused``.
+        file: Its state before; None if it cannot be read.
+        reason: Why nothing was done, or why it was refused.
+        hint: How to fix it.
+        task: Id of the AWS task.
     """
 
     path: str
@@ -70,17 +70,16 @@ class Result(Wire):
     @property
     @wire_property
     def state(self) -> State | None:
-        """Its state in one word."""
         return self.file.state if self.file else None
 
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """How a task of AWS is done.
+    """Options of an AWS task.
 
     Attributes:
-        unused_days: A release takes only files that nobody has read or changed for so many days.
-        report: Place in S3 for a list of the files that failed; None: none is made.
+        unused_days: Release only files that were not read or changed for this many days.
+        report: S3 prefix for the report of failed files; None: no report.
     """
 
     unused_days: int = 0
@@ -89,7 +88,7 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class TransferResult:
-    """A request's outcome: a result for each path, the tasks of AWS that do it, and why AWS refused some."""
+    """The outcome of a request: a result per path, the AWS tasks, and why AWS refused some."""
 
     results: list[Result]
     tasks: list[RepositoryTask] = field(default_factory=list)
@@ -97,10 +96,10 @@ class TransferResult:
 
 
 async def file_states(paths: Sequence[Path], lfs: Lfs | None = None) -> list[Result]:
-    """The state of each file, in their order.
+    """The state of each file, in order.
 
     Raises:
-        UnsupportedError: Lustre's program is not on this machine.
+        UnsupportedError: Lustre's program is not installed on this machine.
         StorageError: It does not answer.
     """
     lfs = lfs or Lfs()
@@ -123,17 +122,17 @@ async def move(
     by: Way | None = None,
     options: TaskOptions | None = None,
 ) -> TransferResult:
-    """Ask for bytes of files to be moved: a result for each path, in their order. One that is refused stops no other.
+    """Request transfers of files' bytes: a result per path, in order. A failure for one path does not stop the others.
 
     Args:
-        verb: What is asked for.
+        verb: The kind of transfer.
         paths: Absolute paths.
-        tasks: The tasks of AWS.
-        by: The way. None: by Lustre's program, and by AWS what that may not do, or where it is missing.
-        options: How a task is done; where some are given, only a task can.
+        tasks: The AWS tasks.
+        by: The way. None: by Lustre's program, and by AWS where the program is missing or has no permission.
+        options: Options of an AWS task; if given, only a task is possible.
 
     Raises:
-        UnsupportedError: Lustre's program is missing, and AWS cannot do it or may not be asked.
+        UnsupportedError: Lustre's program is missing, and AWS cannot do it or is not available.
         StorageError: The program does not answer.
     """
     may_ask_aws = by is None and verb != "hydrate" and points_to_aws()
@@ -194,13 +193,13 @@ async def _move_with_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
 
 
 async def _request(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
-    """Ask for files; where a request is refused as a whole, one by one, for the reason may be one of them."""
+    """Request transfers; if a batch is refused, retry file by file, since one of them may be the reason."""
     responses = await lfs.ask(verb, paths)
     failed_paths = [path for path, problem in responses.items() if problem is not None]
     if len(paths) == 1 or not failed_paths:
         return responses
     for path, state in (await lfs.states(failed_paths)).items():
-        # What the refused request has done already is not asked for again.
+        # Skip files that the refused request has already started.
         if isinstance(state, FileState) and decide(verb, state).outcome == "nothing":
             responses[path] = None
         else:
@@ -209,7 +208,7 @@ async def _request(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | No
 
 
 def _device(path: str) -> int | None:
-    """Number of a file's file system; None when the file is gone."""
+    """Device number of a file's file system; None if the file does not exist."""
     try:
         return Path(path).stat().st_dev
     except OSError:
@@ -217,7 +216,7 @@ def _device(path: str) -> int | None:
 
 
 async def _problem(path: Path) -> str | None:
-    """Why a path has no such state."""
+    """Why a path has no HSM state."""
 
     def look() -> str | None:
         try:
@@ -235,7 +234,7 @@ async def _problem(path: Path) -> str | None:
 
 
 class RepositoryTaskService:
-    """Data repository tasks, for paths as this machine has them.
+    """Data repository tasks, for this machine's paths.
 
     Args:
         aws: AWS in the region of the file systems.
@@ -247,7 +246,7 @@ class RepositoryTaskService:
     async def begin(
         self, verb: TaskVerb, paths: Sequence[Path], options: TaskOptions | None = None
     ) -> TransferResult:
-        """Ask for files and folders: one task for each file system. One that is refused stops no other."""
+        """Create tasks for files and folders: one per file system. A failure of one does not stop the others."""
         transfer = TransferResult([])
         results: dict[str, Result] = {}
         by_mount: dict[LustreMount, dict[str, str]] = {}
@@ -274,13 +273,13 @@ class RepositoryTaskService:
         return replace(transfer, results=list(results.values()))
 
     async def list_known_tasks(self, tasks: Sequence[str] = ()) -> list[RepositoryTask]:
-        """Tasks of the file systems that are mounted here, or of all of the region where none is or the mounts do not name them.
+        """Tasks of the mounted file systems, or of the whole region if there are none or their ids are unknown.
 
         Args:
-            tasks: Only these, wherever they are.
+            tasks: Only these, on any file system.
 
         Raises:
-            NotFoundError: There is no task of an id.
+            NotFoundError: A task does not exist.
             HyperpodError: See `aws.errors`.
         """
         mounted = {mount.file_system for mount in lustre_mounts()}
@@ -289,11 +288,11 @@ class RepositoryTaskService:
         return await list_tasks(self._aws, () if everywhere else known_names, tasks)
 
     async def cancel(self, task: str) -> str:
-        """Cancel a task; returns its state in AWS' word.
+        """Cancel a task; returns its state as AWS reports it.
 
         Raises:
             ConflictError: It has ended.
-            NotFoundError: There is no such task.
+            NotFoundError: The task does not exist.
             HyperpodError: See `aws.errors`.
         """
         return await cancel_task(self._aws, task)
@@ -305,7 +304,7 @@ class RepositoryTaskService:
         remote_paths: dict[str, str],
         results: dict[str, Result],
     ) -> tuple[str, list[str]]:
-        """The file system and what its task is to be given; paths without a link are refused in `results`."""
+        """The file system and the paths of its task; paths without a link are refused in `results`."""
         name, links = await self._file_system_links(mount, needs_links=verb == "import")
         targets: dict[str, None] = {}
         for path, remote_path in remote_paths.items():
@@ -339,7 +338,7 @@ class RepositoryTaskService:
     async def _file_system_links(
         self, mount: LustreMount, *, needs_links: bool
     ) -> tuple[str, Sequence[Association] | None]:
-        """The file system of a mount, and its links to S3: None where they may not be read and are not needed."""
+        """The file system of a mount, and its links to S3: None if there is no permission to read them and they are not needed."""
         name = mount.file_system
         try:
             description = await find_file_system(self._aws, mount)
@@ -364,7 +363,7 @@ class RepositoryTaskService:
 
 
 async def _locate(path: Path) -> tuple[LustreMount | None, str]:
-    """A path's mount and its place on the file system, or None and why a task cannot have it."""
+    """A path's mount and its path on the file system, or None and why a task cannot process it."""
 
     def look() -> tuple[LustreMount | None, str]:
         try:

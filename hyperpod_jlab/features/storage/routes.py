@@ -26,21 +26,22 @@ from hyperpod_jlab.server.requests import RequestModel
 
 
 class StorageQuery(RequestModel):
-    """What of storage is looked at."""
+    """Options of the storage overview."""
 
     aws: bool = True
-    """Whether AWS is asked what it knows of file systems that come from there."""
+    """Whether to query AWS about its file systems."""
 
 
 async def show_storage(call: Call, query: StorageQuery) -> StorageOverview:
-    """The file systems and partitions of this machine, who else can read them, and their paths on each side."""
+    """Get the file systems and partitions of this machine, who else can read them, and their paths on each side."""
     hyperpod = await call.hyperpod()
     service = open_storage(hyperpod, ask_aws=query.aws)
     return await hyperpod.snapshots.get(("storage", query.aws), service.overview)
 
 
 # --------------------------------------------------------------------------------------------------
-# Requests on files of the file browser: the partition as a link, a file's path on each side, where its bytes are and moving them.
+# Requests about files of the file browser: a link to the partition, a file's path on each side,
+# where its bytes are, and transfers.
 
 _MAX_FILES = 500
 
@@ -48,22 +49,22 @@ FilePath = Annotated[PathText, Field(min_length=1, max_length=4096)]
 Files = Annotated[list[FilePath], Field(min_length=1, max_length=_MAX_FILES)]
 
 StorageAction = TypeAliasType("StorageAction", Literal["hydrate", "release", "export"])
-"""What can be done to bytes of a file, under a name in the schemas."""
+"""Transfers, under a name of their own in the schemas."""
 
 StorageWay = TypeAliasType("StorageWay", Literal["lfs", "aws"])
-"""By Lustre's program on the server's machine, or by a task of AWS."""
+"""By Lustre's program on the server's machine, or by an AWS task."""
 
 
 class LinkBody(RequestModel):
     """The link to make."""
 
     name: Annotated[str, Field(min_length=1, max_length=255)]
-    """What it is called, such as `hyperpod-partition`."""
+    """Its name, such as `hyperpod-partition`."""
 
 
 @dataclass(frozen=True)
 class StorageLinkMade:
-    """The partition in the folder that the file browser shows: `path` is the link below the server's root; `made` is false when it was there already."""
+    """A link to the partition in the file browser's root: `path` is its path below the server's root; `made` is false if it already existed."""
 
     path: str
     link: str
@@ -80,7 +81,7 @@ class PathsQuery(RequestModel):
 
 @dataclass(frozen=True)
 class StoragePaths:
-    """A path on each side: `here` on the server's machine (`studio`: that is a space of Studio), and as each cluster sees it."""
+    """A path on each side: `here` on the server's machine (`studio`: a Studio space), and as each cluster sees it."""
 
     here: str
     studio: bool
@@ -95,20 +96,21 @@ class FilesBody(RequestModel):
 
 
 class FilesActionBody(FilesBody):
-    """What to do to files."""
+    """A transfer and its files."""
 
     action: StorageAction
-    """`hydrate` brings released ones back, `release` takes those off that are in S3, `export` copies them there."""
+    """`hydrate` restores released files, `release` frees the bytes of files that are in S3, `export` copies files to S3."""
     by: StorageWay | None = None
-    """How; default: by Lustre's program, and by AWS what that may not do, or where it is missing."""
+    """How; default: by Lustre's program, and by AWS where the program is missing or has no permission."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """What is known of one file, or became of a request for it.
+    """The state of a file, or the result of a request for it.
 
-    `path` is as it was given. `done` is `seen`, `asked` (it goes on after the answer; by the task of AWS that `task` names, if any), `nothing` (it was so
-    already) or `refused`, with the `reason`. `state` is null where it cannot be had; `progress` is how far what is under way is, in Lustre's words.
+    `path` is the given path. `done` is `seen`, `asked` (continues after the response; by the AWS task `task`, if
+    any), `nothing` (nothing to do) or `refused`, with the `reason`. `state` is null if it cannot be read; `progress`
+    is Lustre's text on the transfer in progress.
     """
 
     path: str
@@ -122,28 +124,28 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class StoredFiles:
-    """One entry for each file, in their order."""
+    """One entry per file, in order."""
 
     files: list[StoredFile]
 
 
 @dataclass(frozen=True)
 class RepositoryTasks:
-    """Tasks, those asked for last first."""
+    """Tasks, newest first."""
 
     tasks: list[RepositoryTask]
 
 
 @dataclass(frozen=True)
 class TaskState:
-    """A task's state in AWS' word, once it was asked to be cancelled."""
+    """A task's state as AWS reports it, after the request to cancel it."""
 
     task: str
     state: str
 
 
 async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
-    """Make a link to the partition in the server's root, so that the file browser shows it. One that is there already stays."""
+    """Create a link to the partition in the server's root, so that the file browser shows it. An existing one stays."""
     hyperpod = await call.hyperpod()
     linked = await link_partition(
         open_storage(hyperpod), hyperpod.partition, _root(call), body.name
@@ -157,7 +159,7 @@ async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
 
 
 async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
-    """A file's or folder's path on each side."""
+    """Get a file's or folder's path on each side."""
     hyperpod = await call.hyperpod()
     (path,) = _absolute(call, [query.path], "path").values()
     view = await open_storage(hyperpod, ask_aws=False).view_path(path)
@@ -165,13 +167,13 @@ async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
 
 
 async def show_states(call: Call, body: FilesBody) -> StoredFiles:
-    """Where the bytes of files are, on a file system that is linked to S3. Nothing is done to them."""
+    """Get where the bytes of files are, on a file system that is linked to S3. Changes nothing."""
     paths = _absolute(call, body.paths, "paths")
     return _to_stored_files(paths, await file_states(list(paths.values())))
 
 
 async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
-    """Ask for bytes of files to be moved. One that is refused stops no other."""
+    """Request transfers of files' bytes. A failure for one file does not stop the others."""
     paths = _absolute(call, body.paths, "paths")
     tasks = RepositoryTaskService(Aws())
     result = await move(body.action, list(paths.values()), tasks, body.by)
@@ -179,12 +181,12 @@ async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
 
 
 async def list_tasks(call: Call) -> RepositoryTasks:  # noqa: ARG001 - every endpoint is given its call
-    """Tasks of the file systems that are mounted here, or of all in the region where the mounts do not name theirs."""
+    """List tasks of the mounted file systems, or of the whole region if their ids are unknown."""
     return RepositoryTasks(list(await RepositoryTaskService(Aws()).list_known_tasks()))
 
 
 async def cancel_task(call: Call, task: str) -> TaskState:  # noqa: ARG001 - as above
-    """Cancel a task. What it has done stays done."""
+    """Cancel a task. Completed work is not undone."""
     state = await RepositoryTaskService(Aws()).cancel(task)
     return TaskState(task, state)
 
@@ -194,10 +196,10 @@ def _root(call: Call) -> Path:
 
 
 def _absolute(call: Call, paths: list[Any], field: str) -> dict[str, Path]:
-    """Paths on this machine by paths of the file browser. As there, links that lie below the root may lead anywhere.
+    """Paths on this machine from paths of the file browser. As there, links below the root may lead anywhere.
 
     Raises:
-        InvalidInputError: One leads out of the root.
+        InvalidInputError: A path leads out of the root.
     """
     root = _root(call)
     return {str(path): under_root(root, root / str(path).strip("/"), field) for path in paths}

@@ -1,4 +1,4 @@
-"""File systems and partitions here: which one runs go to, how much room, who else can read them, and their paths on each side."""
+"""File systems and partitions on this machine: the partition for runs, disk usage, who else can read them, and their paths on each side."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 # --------------------------------------------------------------------------------------------------
-# Whether configured clusters mount the file system that runs go to, by what AWS says of the HyperPod clusters behind them.
+# Whether configured clusters mount the file system of the partition, according to AWS' descriptions
+# of their HyperPod clusters.
 
 
 async def other_file_systems(
@@ -56,13 +57,13 @@ async def other_file_systems(
     point: str,
     queries: IdentityQueries,
 ) -> list[str]:
-    """A sentence for each cluster whose instances mount other file systems than the one that runs go to.
+    """A sentence for each cluster whose instances mount other file systems than the partition's.
 
     Args:
         clusters: The configured clusters by name.
-        mounts: What of Lustre is mounted here.
-        point: Where the file system that runs go to is mounted.
-        queries: Whom to ask. What cannot be had leaves a note there.
+        mounts: The mounted Lustre file systems.
+        point: The mount point of the partition's file system.
+        queries: The requests to AWS; failures leave notes there.
     """
     sentences: list[str] = []
     for name, config in clusters.items():
@@ -89,7 +90,7 @@ def _file_system_sentences(
 ) -> list[str]:
     if (
         mounted_paths is None or point in mounted_paths
-    ):  # life cycle scripts may mount what AWS knows nothing of
+    ):  # lifecycle scripts may mount file systems that AWS does not report
         return []
     systems = ", ".join(f"{storage.dns_name} ({storage.mount_name})" for storage in cluster.storage)
     if mounted_paths:
@@ -110,10 +111,10 @@ class Side:
 
     Attributes:
         cluster: The cluster.
-        orchestrator: What schedules there.
+        orchestrator: Its orchestrator.
         side: Where that is: ``here``, ``Slurm node`` or ``pod``.
-        here: The path on this machine; None when the cluster cannot be known.
-        there: The path on that side; None when there is none.
+        here: The path on this machine; None if the cluster cannot see it.
+        there: The path on that side; None if there is none.
         reason: Why there is none.
     """
 
@@ -127,13 +128,13 @@ class Side:
 
 @dataclass(frozen=True)
 class StoragePartition(MountInfo):
-    """The partition that runs go to.
+    """The storage partition for runs.
 
     Attributes:
-        chosen_by: Who says so.
+        chosen_by: How it was chosen.
         folder: Our folder on it.
-        shared: Whether runs there are for all users of the partition, by the configuration.
-        index: The file with the index of runs; null: in memory only.
+        shared: Whether runs on it are for all users of the partition, by the configuration.
+        index: The index file of runs; null: in memory only.
     """
 
     chosen_by: str = ""
@@ -144,16 +145,16 @@ class StoragePartition(MountInfo):
 
 @dataclass(frozen=True)
 class StorageOverview:
-    """All storage here.
+    """Overview of the storage on this machine.
 
     Attributes:
-        partition: The partition that runs go to.
-        file_systems: The file system of the partition, and all that other machines can mount too.
+        partition: The storage partition for runs.
+        file_systems: The file system of the partition, and all network file systems.
         clusters: The partition as each cluster sees it.
-        studio: Whether this is a space of Studio.
-        shared_space: Whether several people act as this space.
-        separation: Whether other users can exchange or write what is this user's on the partition; null when it cannot be looked at.
-        notes: What could not be had, and what is to be known.
+        studio: Whether this is a Studio space.
+        shared_space: Whether this is a shared space.
+        separation: Whether other users can replace or write this user's files on the partition; null if it cannot be checked.
+        notes: What is missing, and other notes.
     """
 
     partition: StoragePartition
@@ -167,7 +168,7 @@ class StorageOverview:
 
 @dataclass(frozen=True, kw_only=True)
 class PathView(MountInfo):
-    """One path: what the overview says of a file system, and the path on each side."""
+    """One path: the data of its file system, and the path on each side."""
 
     clusters: tuple[Side, ...]
     studio: bool
@@ -175,13 +176,13 @@ class PathView(MountInfo):
 
 
 class Storage:
-    """Looks at the storage of this machine.
+    """The storage of this machine.
 
     Args:
         settings: The configuration.
-        partition: The partition that runs go to.
+        partition: The storage partition for runs.
         engines: The engines of the configured clusters.
-        aws: Whom to ask what AWS knows; None: nobody. It is asked where something is mounted from there, and in Studio.
+        aws: The AWS client; None: no requests. Queried only for AWS' file systems, and in Studio.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class Storage:
         self._aws = aws
 
     async def overview(self) -> StorageOverview:
-        """All storage here. What cannot be looked at, or AWS does not tell, is said and no error."""
+        """The overview. What cannot be read, locally or from AWS, becomes a note instead of an error."""
         studio, mounts, queries = self._begin()
         user = await find_user_identity(studio, queries)
         root = self._partition.root
@@ -250,18 +251,18 @@ class Storage:
 
         try:
             return await run_with_timeout(partition.root, check)
-        except StorageError:  # the place's own problem says it
+        except StorageError:  # the path's own `problem` reports it
             return None
 
     async def view_path(self, path: Path) -> PathView:
-        """The same of one path.
+        """The details of one path.
 
         Args:
             path: The path, absolute.
 
         Raises:
-            NotFoundError: It is not there.
-            StorageError: It cannot be looked at.
+            NotFoundError: It does not exist.
+            StorageError: It cannot be read.
         """
         studio, mounts, queries = self._begin()
         user = await find_user_identity(studio, queries)
@@ -285,7 +286,7 @@ class Storage:
         )
 
     def _on_partition(self, path: Path) -> Path:
-        """A path as it lies on the partition, also where it leads there by a link; any other one as it is."""
+        """A path on the partition, with links resolved; any other path unchanged."""
         root = self._partition.root
         resolved, resolved_root = path.resolve(), root.resolve()
         if path.is_relative_to(root) or not resolved.is_relative_to(resolved_root):
@@ -304,7 +305,7 @@ class Storage:
         user: UserIdentity,
         queries: IdentityQueries,
     ) -> MountInfo:
-        """The place with what AWS knows of its file system, and whose private partition it is."""
+        """The path with AWS' data on its file system, and the owner of a private partition."""
         mount = next((item for item in reversed(mounts) if str(item.point) == info.mount), None)
         if mount is None:
             return info
@@ -343,7 +344,7 @@ class Storage:
         return Side(name, kind, side, str(path), str(cluster_path))
 
     def _warnings(self, partition: MountInfo, user: UserIdentity) -> list[str]:
-        """What is to be known of where runs go."""
+        """Warnings about the partition for runs."""
         warnings = []
         if not partition.offered:
             warnings.append(
@@ -370,13 +371,13 @@ class Storage:
 async def _private_owner(
     mount: LustreMount, studio: Studio | None, user: UserIdentity, queries: IdentityQueries
 ) -> str | None:
-    """The user profile that a mounted folder is the private partition of: those are called like their profiles."""
+    """The user profile whose private partition a mounted folder is: the folder has the profile's name."""
     name = PurePosixPath(mount.folder).name
     if not name or studio is None:
         return None
     if name in {studio.user_profile, user.profile}:
         return name
-    if not user.in_shared_space:  # only there it makes a difference
+    if not user.in_shared_space:  # it only matters there
         return None
     profile = await find_profile(studio, name, queries)
     return profile.name if profile else None
@@ -412,17 +413,18 @@ def _text(path: Path | None) -> str | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# A link to the partition where a file browser shows it, made only where nobody gets at what is somebody else's by it.
+# A link to the partition in a file browser's folder, created only if it gives nobody access to
+# another user's files.
 
 
 @dataclass(frozen=True)
 class PartitionLink:
-    """The partition in a file browser's folder: by a link, or as a folder that lies there itself.
+    """The partition in a file browser's folder: as a link, or as a folder of its own.
 
     Attributes:
-        path: What to open.
+        path: The path to open.
         partition: The partition's root.
-        made: Whether the link was not there before.
+        made: Whether the link is new.
     """
 
     path: Path
@@ -433,19 +435,19 @@ class PartitionLink:
 async def link_partition(
     storage: Storage, partition: Partition, folder: Path, name: str = NAME
 ) -> PartitionLink:
-    """Make a link to the partition.
+    """Create a link to the partition.
 
     Args:
-        storage: Tells whether it is offered here.
+        storage: Whether the partition is offered here.
         partition: The partition.
-        folder: The folder that the file browser shows.
+        folder: The file browser's folder.
         name: The link's name.
 
     Raises:
         DeniedError: It is the private partition of a user profile, and this space is shared.
-        InvalidInputError: The name is none for a link, or the folder is the partition itself.
+        InvalidInputError: The name is invalid, or the folder is the partition itself.
         ConflictError: Something else has the name.
-        StorageError: The partition is not there, or the folder cannot be written.
+        StorageError: The partition does not exist, or the folder is not writable.
     """
     partition_info = (await storage.overview()).partition
     if not partition_info.offered:
@@ -468,7 +470,7 @@ def open_storage(services: Hyperpod, *, ask_aws: bool = True) -> Storage:
 
     Args:
         services: The services.
-        ask_aws: Whether AWS is asked what it knows of them, where they come from there.
+        ask_aws: Whether to query AWS about its file systems.
     """
     aws = Aws() if ask_aws else None
     return Storage(services.settings, services.partition, services.engines, aws)

@@ -18,6 +18,6 @@ COMMANDS = (
 )
 
 ROUTES = (
-    # It begins nothing, but its answer leads to a shell on a node: who may only look does not get it.
+    # It starts nothing, but its response gives access to a shell on a node: not a read-only action.
     Route("post", "clusters/{cluster}/nodes/{node}/terminal", "execute", "routes:show_terminal"),
 )

@@ -66,14 +66,14 @@ def _check() -> None:
 
 
 def _open(command: tuple[str, ...]) -> None:
-    """Become the command: what it does with keys and signals is its own."""
+    """Replace this process with the command, so that it gets all keys and signals."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execvp(command[0], command)  # noqa: S606 - without a shell is what is wanted
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj ssh-config``: how ssh gets to login nodes through AWS Systems Manager.
+# ``hpj ssh-config``: ssh to login nodes through AWS Systems Manager.
 
 _SSH_CONFIG_HELP = """\
 Print Host blocks for ~/.ssh/config, with which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager.

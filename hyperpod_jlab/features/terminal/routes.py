@@ -17,7 +17,7 @@ from hyperpod_jlab.server.call import Call
 
 @dataclass(frozen=True)
 class MissingProgram:
-    """A program that is not installed where the server runs; `what` says what it is a part of, and where to get it."""
+    """A program that is not installed on the server's machine; `what` is the package it belongs to, and where to get it."""
 
     name: str
     what: str
@@ -25,7 +25,7 @@ class MissingProgram:
 
 @dataclass(frozen=True)
 class HyperpodTerminal(NodeTerminal, Wire):
-    """How to open a terminal on a node. The command needs programs, some of which may be `missing`."""
+    """How to open a terminal on a node. The command needs programs; `missing` lists those that are not installed."""
 
     missing: list[MissingProgram]
 
@@ -37,7 +37,7 @@ class HyperpodTerminal(NodeTerminal, Wire):
 
 
 async def show_terminal(call: Call, cluster: str, node: str) -> HyperpodTerminal:
-    """The command that opens a terminal on a node. No session is begun."""
+    """Get the command that opens a terminal on a node. Does not start a session."""
     node_terminal = await build_terminal(await call.hyperpod(), cluster, node)
     missing = await asyncio.to_thread(missing_programs)
     return HyperpodTerminal(

@@ -1,6 +1,6 @@
-"""A terminal on a node of a HyperPod cluster, by AWS Systems Manager: for a person, never to ask nodes for something.
+"""Interactive terminals on nodes of a HyperPod cluster, by AWS Systems Manager; not for automated queries.
 
-An account can start three sessions a second, and the end of one is not told reliably.
+An account can start three sessions a second, and the end of a session is not reported reliably.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PROGRAMS: Final = {
     "session-manager-plugin": "its Session Manager plugin "
     "(https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html)",
 }
-"""Programs that open a terminal, and what they are a part of."""
+"""Programs that open a terminal, and the packages they belong to."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9-][A-Za-z0-9:_-]*")
-"""Words that are the same to every shell. Those of a command are so by AWS' patterns of ids and names of instance groups."""
+"""Words that need no quoting in any shell. The command's words match by AWS' patterns of ids and names of instance groups."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class NodeTerminal:
 
     Attributes:
         instance: The node's instance id.
-        target: What Systems Manager calls it: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE``.
-        command: The command of the AWS CLI, word by word.
+        target: Its name in Systems Manager: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE``.
+        command: The AWS CLI command, as a list of arguments.
     """
 
     instance: str
@@ -45,14 +45,14 @@ class NodeTerminal:
 
     @property
     def line(self) -> str:
-        """The command as a line for a shell."""
+        """The command as a shell command line."""
         return shlex.join(self.command)
 
 
 async def build_terminal(
     services: Hyperpod, cluster: str | None, node: str, region: str | None = None
 ) -> NodeTerminal:
-    """The way to a terminal on a node. No session is begun.
+    """The command for a terminal on a node. Does not start a session.
 
     Args:
         services: The services.
@@ -61,7 +61,7 @@ async def build_terminal(
         node: The node (see `hyperpod_instances.find_instance`).
 
     Raises:
-        NotFoundError: There is no such cluster or node.
+        NotFoundError: The cluster or the node does not exist.
         HyperpodError: See `aws.errors`.
     """
     resolved = await services.clusters.resolve_hyperpod(cluster, region)
@@ -73,19 +73,19 @@ async def build_terminal(
 
 
 def session_command(target: str, region: str) -> tuple[str, ...]:
-    """The command of the AWS CLI that opens a session there.
+    """The AWS CLI command that opens a session.
 
     Raises:
-        InternalError: A word is not plain.
+        InternalError: A word needs quoting.
     """
     return check_arguments(("aws", "ssm", "start-session", "--target", target, "--region", region))
 
 
 def check_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
-    """A command, once it is sure that no shell reads anything else in its words: people paste it, JupyterLab types it.
+    """Check that no shell interprets a word of the command: users paste it, JupyterLab types it.
 
     Raises:
-        InternalError: A word is not plain.
+        InternalError: A word needs quoting.
     """
     for argument in arguments:
         if _PLAIN.fullmatch(argument) is None:
@@ -98,28 +98,29 @@ def check_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def missing_programs() -> list[str]:
-    """Those of `PROGRAMS` that this machine does not have."""
+    """The `PROGRAMS` that are not installed on this machine."""
     return [program for program in PROGRAMS if shutil.which(program) is None]
 
 
 # --------------------------------------------------------------------------------------------------
-# Blocks for ssh's configuration, by which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager: no port has to be open, no network shared.
+# ssh configuration for the login nodes of a HyperPod cluster, through AWS Systems Manager: needs no
+# open port and no shared network.
 
 _SSH_DOCUMENT_ARGS = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
-"""What AWS documents for ssh through Session Manager."""
+"""From AWS' documentation of ssh through Session Manager."""
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
 
 
 @dataclass(frozen=True)
 class SshHost:
-    """How ssh gets to a login node.
+    """How ssh reaches a login node.
 
     Attributes:
-        name: What a user calls it: the ``Host`` of the block.
-        instance: Its instance id, under which ssh knows its host key.
-        target: What Systems Manager calls it.
-        proxy: The command that ssh talks through.
+        name: Its alias: the ``Host`` of the block.
+        instance: Its instance id, under which ssh stores its host key.
+        target: Its name in Systems Manager.
+        proxy: ssh's proxy command.
     """
 
     name: str
@@ -130,13 +131,13 @@ class SshHost:
 
 @dataclass(frozen=True)
 class SshConfig(Wire):
-    """Blocks for the login nodes of a cluster.
+    """ssh configuration for the login nodes of a cluster.
 
     Attributes:
         cluster: The cluster's name.
         hosts: The login nodes.
-        user: Who logs in; None: ssh's own choice.
-        note: What a user should know of the nodes.
+        user: The login user; None: ssh's default.
+        note: A note on the nodes.
     """
 
     cluster: str
@@ -147,7 +148,7 @@ class SshConfig(Wire):
     @property
     @wire_property
     def text(self) -> str:
-        """The blocks, and what of them belongs into our configuration."""
+        """The blocks, and how to use them in our configuration."""
         names = ", ".join(f'"{host.name}"' for host in self.hosts)
         lines = [
             f"# The login nodes of {self.cluster} through AWS Systems Manager. Run the command again after a node was replaced.",
@@ -167,17 +168,17 @@ class SshConfig(Wire):
 async def ssh_config(
     services: Hyperpod, cluster: str | None, user: str | None = None, region: str | None = None
 ) -> SshConfig:
-    """The blocks for the login nodes of a cluster.
+    """The ssh configuration for the login nodes of a cluster.
 
     Args:
         services: The services.
         cluster: The cluster (see `Clusters.resolve_hyperpod`).
-        user: Who logs in.
+        user: The login user.
         region: The cluster's region; default: see `aws.session.Aws`.
 
     Raises:
-        InvalidInputError: The user's name has another form.
-        NotFoundError: There is no such cluster, or AWS knows no login nodes of it.
+        InvalidInputError: The user name is invalid.
+        NotFoundError: The cluster does not exist, or AWS lists no login nodes for it.
         HyperpodError: See `aws.errors`.
     """
     if user is not None and not _USER.fullmatch(user):
@@ -198,7 +199,7 @@ def _hosts(nodes: ClusterLogins, region: str) -> tuple[SshHost, ...]:
     hosts = []
     for number, instance in enumerate(nodes.instances, 1):
         target = node_target(nodes.cluster.arn, instance)
-        # In these quotes AWS documents it: a shell finds the AWS CLI as in a terminal.
+        # AWS documents these quotes: a shell then finds the AWS CLI as in a terminal.
         proxy = f'sh -c "{" ".join(session_command(target, region))} {_SSH_DOCUMENT_ARGS}"'
         hosts.append(SshHost(f"{nodes.cluster.name}-{number}", instance.name, target, proxy))
     return tuple(hosts)
