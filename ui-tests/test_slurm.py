@@ -307,9 +307,10 @@ def test_the_keyboard_alone_holds_a_job(
     item.focus()
     page.keyboard.press("Enter")
     shown = page.locator(CLUSTER_PAGE)
-    tab_to(page, shown.get_by_role("tab", name="Queues"))
-    page.keyboard.press("ArrowRight")
-    expect(shown.get_by_role("tab", name="Jobs")).to_be_focused()
+    tab_to(page, shown.get_by_role("tab", name="Overview"))
+    for name in ("Queues", "Jobs"):
+        page.keyboard.press("ArrowRight")
+        expect(shown.get_by_role("tab", name=name)).to_be_focused()
     refresh_until(shown, job_row(shown, job))
     shown.get_by_role("tab", name="Jobs").focus()
     tab_to(page, shown.get_by_label(f"Select {job}", exact=True))
