@@ -207,7 +207,7 @@ def test_tasks_of_other_file_systems_are_seen_by_their_id_only(hpj, endpoint, da
 def test_aws_brings_no_bytes_back(hpj, endpoint, data):
     refused = hpj("storage", "hydrate", str(data), "--by", "aws", "--json")
     assert (refused.code, refused.error["code"]) == (2, "no_such_task")
-    assert "when a file is read" in refused.error["hint"]
+    assert "read the file" in refused.error["hint"]
     assert hpj("storage", "hydrate", str(data), "--json").error["code"] == "no_lfs"
     assert hpj("storage", "export", str(data), "--by", "lfs", "--json").error["code"] == "no_lfs"
     assert endpoint.calls == []

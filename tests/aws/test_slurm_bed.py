@@ -209,7 +209,7 @@ def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, mo
         assert found["configure"] == f"hpj config add {made.cluster.name}"
         reach = found["hyperpod"]["reach"]
         assert reach["word"] == "ready"
-        assert "knows 2 of 2 instances" in reach["sentence"]
+        assert "knows 2 of its 2 instances" in reach["sentence"]
         hpj("config", "add", "train", "--hyperpod", made.cluster.name).ok()
         nodes = hpj("nodes", "--cluster", "train", "--json").ok().json["nodes"]
         assert {node["name"] for node in nodes} >= {FIRST}

@@ -37,7 +37,7 @@ def test_a_domain_is_wired_with_folders_by_a_job(
     done = hpj("admin", "plan", *words, "--json")  # the configuration's image has a tag only
     assert (done.code, done.error["code"]) == (2, "image_without_digest")
     words = (*words, "--image", pinned)
-    assert "+ folder /alice: not there" in hpj("admin", "plan", *words).ok().out
+    assert "+ folder /alice: missing" in hpj("admin", "plan", *words).ok().out
     hpj("admin", "apply", *words, "--yes").ok()
     hpj("admin", "status", *words).ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
