@@ -106,7 +106,7 @@ async def numbered(pods: Pods, count: int, seconds: float) -> list[bytes]:
     for items in found:
         # stdout's and stderr's lines may come in another order than they were written.
         assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
-        assert rest(items) == ["Started", "ContainerEnded", "Over"]
+        assert rest(items) == ["ContainerStarted", "ContainerEnded", "LogEnded"]
     return [data(items) for items in found]
 
 
