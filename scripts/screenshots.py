@@ -209,6 +209,7 @@ def shoot_kubernetes(page: Page, run_id: str) -> None:
     expect(run_page.get_by_text("Shell on 1")).to_be_visible(timeout=60_000)
     in_both_themes(page, "kubernetes-run")
     execute(page, "hyperpod:open-cluster", {"cluster": KUBERNETES})
+    page.locator(".jp-HyperPod-ClusterPage").get_by_role("tab", name="Queues").click()
     expect(page.locator(".jp-HyperPod-Quotas").first).to_be_visible(timeout=60_000)
     in_both_themes(page, "kubernetes-queues")
 
