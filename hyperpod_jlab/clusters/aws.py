@@ -69,7 +69,7 @@ class _Description:
 class HyperpodClusters:
     """The HyperPod clusters of one region.
 
-    All callers share one cache. A slow answer arrives in parts: `Shown.loading` says that more is coming, and `wait` is how many seconds to wait for all
+    All callers share one cache. A slow answer arrives in parts: `CachedRows.loading` says that more is coming, and `wait` is how many seconds to wait for all
     of it.
 
     Args:

@@ -175,7 +175,7 @@ def _with_file(
 
 
 def find_partition(settings: Settings) -> Partition:
-    """The storage partition for runs (see `services.partition_choice`)."""
+    """The storage partition for runs (see `choose_partition`)."""
     return choose_partition(settings).partition
 
 

@@ -166,7 +166,7 @@ class Cache(Generic[Key, Value]):
         self._evict()
 
     def forget(self, key: Key) -> None:
-        """Invalidate a key: the next `get` loads again. `latest` and `last` still have the old value."""
+        """Invalidate a key: the next `get` loads again. `last` still has the old value, and so has `latest` if its load fails."""
         entry = self._entries.get(key)
         if entry is None:
             return
@@ -302,7 +302,7 @@ class Snapshots:
             return Snapshot(cached.value, time.time() - cached.age, error)
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Value:
-        """Return a value that is at most `SNAPSHOT_TTL_S` old, or load it."""
+        """Return a value whose load ended less than `SNAPSHOT_TTL_S` ago, or load it."""
         value: Value = await self._cache.get(key, load)
         return value
 
@@ -325,7 +325,7 @@ RETRY_S = 5.0
 """Seconds until a failed load is tried again."""
 
 GRACE_S = 0.3
-"""Seconds that a caller waits for the end of a load; after that, for its first rows only."""
+"""Seconds that a caller waits for the end of a load; after that, only for its first rows, and only if there are no earlier ones."""
 
 _FINISH_WAIT_S = 0.05
 """Seconds that a caller waits for a load to end once its first rows have arrived."""
@@ -351,7 +351,7 @@ class RowLoad(Generic[Item]):
         self.calls = 0
         """Number of calls so far."""
         self.changed = asyncio.Event()
-        """Set once there are items, or the load has ended."""
+        """Set once a call has returned, the list is complete or the load has ended."""
         self._activity = activity
 
     async def put(self, items: dict[Hashable, Item]) -> None:
@@ -414,7 +414,7 @@ class RowCache:
             read: Loads the rows.
             refresh: Load even if the rows are fresh.
             fresh: Seconds for which the rows are fresh; default: `FRESH_S`.
-            wait: Seconds to wait for the end of a running load; default: `GRACE_S`, and then for its first rows.
+            wait: Seconds to wait for the end of a running load; default: `GRACE_S`. Then, if there are no earlier rows, for its first rows.
 
         Raises:
             HyperpodError: The load failed and there are no earlier rows, or the thing does not exist any longer.
@@ -466,7 +466,7 @@ class RowCache:
             self._evict()
 
     async def _wait(self, entry: _RowEntry, task: asyncio.Task[None], seconds: float) -> None:
-        """Wait for the end of the load, then for its first rows."""
+        """Wait for the end of the load; then, if there are no earlier rows, for its first ones."""
         deadline = time.monotonic() + seconds
         while not task.done() and (remaining := deadline - time.monotonic()) > 0:
             entry.activity.touch()
@@ -521,7 +521,7 @@ class _RowEntry:
         )
 
     def finish(self, load: RowLoad[Any], problem: HyperpodError | None) -> None:
-        """End a load: keep its rows. If it failed, keep the earlier rows unless this load has more."""
+        """End a load: keep its rows. If it failed, keep the earlier rows unless this load listed all; none if the thing does not exist."""
         self.running = self.task = None
         self.problem = problem
         if self.ended is not None:
@@ -533,7 +533,7 @@ class _RowEntry:
         load.changed.set()
 
     def visible_load(self) -> RowLoad[Any] | None:
-        """The load whose rows are visible: the running one once its list is complete, else the last one."""
+        """The load whose rows are visible: the running one if its list is complete or there is no other, else the last one."""
         running = self.running
         if running is not None and (running.is_complete or self.latest_load is None):
             return running

@@ -97,7 +97,7 @@ class MissingRule:
         group: The security group that lacks it.
         peer: The security group that it must name.
         ports: The blocked ports.
-        answers: Whether it only concerns connections that servers open: clients usually open them, so most things work without.
+        is_reply: Whether it only concerns connections that servers open: clients usually open them, so most things work without.
     """
 
     direction: Direction

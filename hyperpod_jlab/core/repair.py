@@ -49,7 +49,7 @@ def may_recover(observation: Observation) -> bool:
 
 
 def is_repair_reason(reason: str | None, code: str | None) -> bool:
-    """Whether a reason is one of `recovering`."""
+    """Whether a reason comes from `with_repair_reason`."""
     return code == RECOVERING and (reason or "").startswith(_REASON_PREFIX)
 
 

@@ -253,14 +253,14 @@ def _waits_for_next(observation: Observation, last: Attempt) -> bool:
 
 
 def _is_verdict_pending(
-    context: Attempt, observation: Observation | None, moment: StateContext
+    attempt: Attempt, observation: Observation | None, context: StateContext
 ) -> bool:
     """Whether an attempt failed and the verdict is pending: the scheduler last saw it running, or starting the next one."""
-    if context.state == "succeeded" or observation is None or context.ended_at is None:
+    if attempt.state == "succeeded" or observation is None or attempt.ended_at is None:
         return False
-    if observation.state == "ended" or _waits_for_next(observation, context):
+    if observation.state == "ended" or _waits_for_next(observation, attempt):
         return False
-    return moment.now - max(context.ended_at, observation.time) < VERDICT_TIMEOUT
+    return context.now - max(attempt.ended_at, observation.time) < VERDICT_TIMEOUT
 
 
 def _attempt(

@@ -69,14 +69,14 @@ def keep_styles(text: str) -> str:
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether log bytes contain nothing that `styled` would change, and no styles. Fast: it is called on whole logs."""
+    """Whether log bytes contain nothing that `keep_styles` would change, and no styles. Fast: it is called on whole logs."""
     if len(data.translate(None, _CONTROLS)) != len(data):
         return False
     return data.isascii() or not any(pattern.search(data) for pattern in _WIDE)
 
 
 def keep_styles_of_lines(lines: list[str]) -> list[str]:
-    """Whole lines as `styled` returns them; each ends its own styles."""
+    """Whole lines as `keep_styles` returns them; each ends its own styles."""
     safe_lines = keep_styles("\n".join(lines)).split("\n")
     return [line + RESET_STYLE if _is_open(line) else line for line in safe_lines]
 

@@ -69,8 +69,9 @@ class RenderInput:
         bundle: Path of the bundle relative to the partition.
         paths: The partition's paths on this machine and on the nodes.
         python: The interpreter on the nodes, or None for the nodes' own.
-        seal: Which launcher the job may start, and whose bundle it must be in.
-        time_limit: The cluster's default time limit in seconds, or None.
+        guard_policy: Which launcher the job may start, and whose bundle it must be in.
+        time_limit: The spec's time limit in seconds, else the cluster's default; None if there is
+            none.
         after: The scheduler's ids of this run's dependencies that have not succeeded yet.
         native: The file to submit unchanged, for a native source.
         user: The submitting user, shown to the cluster's other users.
@@ -191,7 +192,7 @@ class Actions(Protocol):
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
-        """Apply an action. The journal already contains it.
+        """Apply an action. The journal already contains it, unless it is a change: that is written afterwards.
 
         Args:
             action: One of `supported`.
@@ -386,7 +387,7 @@ class Orchestrator(Submitting, Observing, ABC):
         name: The cluster's name in the configuration.
         scheduler: The scheduler; its name is `orchestrator` in the configuration.
         paths: The storage partition's paths on this machine and on the nodes.
-        waits_by_id: Whether the scheduler itself waits for dependencies, by its own ids; otherwise
+        uses_dependency_ids: Whether the scheduler itself waits for dependencies, by its own ids; otherwise
             the engine reads their records.
     """
 

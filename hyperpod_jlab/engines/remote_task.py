@@ -30,7 +30,7 @@ class RemoteTask(Protocol):
 
     Attributes:
         root: The mount path of the whole file system where they run.
-        reply: The file system's folder in which a program leaves its result as a file; None if it
+        result_dir: The file system's folder in which a program leaves its result as a file; None if it
             prints the result.
     """
 

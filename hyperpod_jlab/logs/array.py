@@ -170,7 +170,7 @@ class ArrayStreams:
         return bool(removed)
 
     def _check(self, index: int) -> bool:
-        """Check a child; returns whether it has changed. One that has ended is not checked again."""
+        """Check a child; returns whether it has changed. One that has ended is not read again until its folder changes."""
         child = self._get_child(index)
         mtime = _mtime(child.records.folder(None))
         if child.streams and child.rests and mtime == child.mtime:

@@ -205,7 +205,7 @@ class Feed:
         readers: The readers of the followed streams.
         origins: All known streams in order, with their origins; None before the first search.
         attempts: The known attempts.
-        over: The completed streams: those of earlier attempts, and those that the sources report.
+        ended_streams: The completed streams: those of earlier attempts, and those that the sources report.
         failure: The error that ended the feed, if any.
     """
 

@@ -359,7 +359,7 @@ def read_forward(
 
 
 def end_position(cursor: Cursor, source: LogSource) -> Position:
-    """A cursor's position in a source whose attempt is complete: its end. Blocking."""
+    """A cursor's position in a source: its end if the cursor has its attempt as complete. Blocking."""
     if source.stream.attempt < cursor.first_attempt:
         return Position(source.size())
     return cursor.position(source.stream)

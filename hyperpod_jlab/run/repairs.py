@@ -1,7 +1,7 @@
 """Repairs of instances by AWS: shows a run as recovering while AWS repairs its instance, even before its scheduler reports it.
 
 Instances are queried while a client views the cluster's runs: once a run waits after an attempt, or a client keeps viewing. The query is the one of the
-cluster's page (`hyperpod_watch`), with its limits. It adds little latency, and unknown repairs are omitted.
+cluster's page, with its limits. It adds little latency, and unknown repairs are omitted.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
 def write_action(
     run: Run, bundle: BundleReader, action: ActionKind, change: Change | None = None
 ) -> Action | None:
-    """Write an action to the run's journal. Blocking. None: no space left, but the action proceeds.
+    """Write an action to the run's journal. Blocking. None: no space left for a cancel, which proceeds.
 
     Raises:
         DeniedError: It is another user's run.
@@ -136,7 +136,7 @@ async def carry_out(
 async def _run_or_withdraw(
     operation: Awaitable[None], bundle: BundleReader, record: Action | None
 ) -> None:
-    """Remove an action from the journal if the engine failed, or the run would count as cancelled. If it succeeded after all, the engine's state shows it.
+    """Remove an action from the journal if the engine failed; otherwise the run would count as cancelled. If it succeeded after all, the engine's state shows it.
 
     A run without a job keeps the action: it must not be submitted later.
     """

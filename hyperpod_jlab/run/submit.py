@@ -252,7 +252,7 @@ class Submitter:
         return await dependencies(run_ids, engine, self._runs()) if run_ids else Dependencies()
 
     def _trust_finding(self, request: Request) -> Finding | None:
-        """A finding if the code belongs to another user and the caller has not confirmed it."""
+        """A finding if the code belongs to another user, or may come from one, and the caller has not confirmed it."""
         if request.clone_of is None:
             return None
         bundle = BundleReader(self._partition, request.clone_of)

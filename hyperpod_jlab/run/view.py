@@ -104,7 +104,7 @@ def _with_end(usage: Usage, run: Run, records: RunRecords) -> Usage:
 # Status of an array's children: derived from existing records, never from the array's own record;
 # ended children are cached.
 #
-# All children without records share the array's status and count as one.
+# All children without records have the array's status, so it is derived once for all of them.
 
 _MAX_COUNTED = 200
 """Up to this many children, all are read each time."""
@@ -119,7 +119,7 @@ LIST_BUDGET_S = 0.5
 class EndedChildren:
     """Caches in the index how the children of this user's large arrays ended.
 
-    An ended child stays ended unless the scheduler reports it alive; then it is read again.
+    An ended child stays ended unless the scheduler still reports on it; then it is read again.
     """
 
     def __init__(self, index: RunIndex) -> None:
@@ -404,7 +404,7 @@ def is_finished(records: RunRecords) -> bool:
 def orphans(
     bundles: Sequence[BundleReader], observations: Mapping[str, Observation]
 ) -> Sequence[BundleReader]:
-    """Children of arrays that are reported gone: only the engine knows whether they are alive."""
+    """Children with records of arrays for which the engine reports a verdict: only the engine knows whether they are alive."""
     lost_children = [
         b
         for b in bundles

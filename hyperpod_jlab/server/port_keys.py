@@ -1,6 +1,6 @@
 """Access to ports in the browser: a one-time ticket for the first request, then a key in the URL.
 
-A page of a run is sandboxed (see `port_headers`), so the browser sends no cookies with its requests. The key
+A page of a run is sandboxed (see `port_proxy.response_headers`), so the browser sends no cookies with its requests. The key
 replaces them: it opens one port of one node, gives no access to Jupyter, and expires when the server stops.
 """
 

@@ -171,7 +171,7 @@ def cors_headers(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _program_policy(value: str) -> Iterator[str]:
-    """A program's policies without ``frame-ancestors`` (see `SANDBOX`), plus the workers of our page script (see `port_page`)."""
+    """A program's policies without ``frame-ancestors`` (see `SANDBOX`), plus the workers of our page script (see `port_keys.page_script`)."""
     for policy in value.split(","):
         rules: dict[str, list[str]] = {}
         for rule in policy.split(";"):

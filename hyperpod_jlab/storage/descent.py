@@ -190,7 +190,7 @@ def unlink(path: Path) -> None:
 
 
 def rename(path: Path, target: Path) -> None:
-    """Rename a path; replaces an empty folder at the target."""
+    """Rename a path; replaces a file or an empty folder at the target."""
     with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
         os.rename(path.name, target.name, src_dir_fd=source_folder, dst_dir_fd=target_folder)
 
@@ -236,7 +236,7 @@ def make_folder(path: Path, mode: int) -> bool:
 
 
 def make_folders(top: Path, path: Path, mode: int) -> None:
-    """Create the missing folders between `top` and `path`, but never `top` itself: a removed bundle must not reappear in part."""
+    """Create the missing folders below `top`, up to and including `path`, but never `top` itself: a removed bundle must not reappear in part."""
     parts = path.relative_to(top).parts
     for count in range(1, len(parts) + 1):
         folder = top.joinpath(*parts[:count])

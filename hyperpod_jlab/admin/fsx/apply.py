@@ -186,7 +186,7 @@ class Executor:
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
 
     async def _set_groups(self, step: GroupStep, *, adds: bool) -> None:
-        """Add the group to the interface's current list: EC2 replaces the whole list."""
+        """Add the group to the interface's current list, or remove it: EC2 replaces the whole list."""
         names = [step.interface]
         response = await self._aws.call(
             "ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names
@@ -243,7 +243,7 @@ class Executor:
             {"Key": key, "Value": value} for key, value in tags_before.items() if value is not None
         ]
         if self._desired.mode is None:
-            tags = []  # the tag must stay until the folder is deleted; another admin may have removed it
+            tags = []  # a tag to keep until its folder is deleted exists already, unless another admin removed it
         if tags:
             await self._tag(holder, tags)
         if await self._write(step) and self._guard is not None and tags:
@@ -270,7 +270,7 @@ class Executor:
         except InvalidInputError:
             await self._holders.describe(
                 holder
-            )  # the same holds for an entry that no longer exists
+            )  # SageMaker says this of a holder that no longer exists too
             raise
 
     async def _write(self, step: EntryStep) -> bool:
@@ -281,6 +281,7 @@ class Executor:
 
         Raises:
             RefusedError: The list is full, or concurrent changes never stop.
+            HyperpodError: See `aws.errors`.
         """
         last: HyperpodError | None = None
         for attempt in range(MAX_TRIES):
@@ -353,7 +354,7 @@ def _check_limit(
 log = logging.getLogger(__name__)
 
 MAX_ROUNDS = 4
-"""Maximum number of extra passes."""
+"""Maximum number of passes, including the first."""
 
 ROUND_PAUSE_S = 2.0
 """Seconds after which another apply that has seen our claim has finished its change in progress."""

@@ -229,7 +229,7 @@ class ActualState:
             (``security-group-for-inbound-nfs-<domain-id>``); None: it does not exist.
         holders: The domain's own lists, and those of its profiles and spaces.
         file_system: The file system.
-        claim: The claim of an apply that has started but not finished (`converging`); None: no claim.
+        claim: The claim of an apply that has started but not finished (`apply.DomainClaim`); None: no claim.
     """
 
     domain: str
@@ -421,7 +421,7 @@ class ClaimStep(PlanStep):
 class StoragePlan(Wire):
     """All steps in order, findings on the whole plan, and its consequences. A finding of level ``error`` refuses the plan.
 
-    Folder deletions are not steps: they follow after all steps, and are checked again before (`admin.deletion`).
+    Folder deletions are not steps: they follow after all steps, and are checked again before (`planning.recheck`).
     """
 
     wanted: DesiredState = field(metadata=HIDDEN)

@@ -87,7 +87,7 @@ def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderS
 
 
 def _shared_owner(actual: ActualState, path: str, profiles: Iterable[MountTarget]) -> int:
-    """The owner of the common folder, who may rename all its entries: root if users have uids of their own. An existing folder keeps its owner."""
+    """The owner of the common folder, who may rename all its entries: root if users have uids of their own. An existing folder stays root's; any other must have the common owner."""
     folder = (actual.file_system.folders or {}).get(path)
     if folder is not None:
         return 0 if folder.uid == 0 else COMMON_UID
@@ -108,7 +108,7 @@ def folder_findings(actual: ActualState, desired: DesiredState) -> Iterator[Find
 def while_folder_missing(
     step: EntryStep, actual: ActualState, folders: Mapping[str, FolderStep], desired: DesiredState
 ) -> EntryStep:
-    """The step while its folder is missing: another user's folder is not assigned, and an unread one is not mounted.
+    """The step while its folder is missing: one that cannot be used is not mounted, nor is a private one that was not checked.
 
     Args:
         step: The list of file systems to write.
@@ -644,7 +644,7 @@ def _setting_step(actual: ActualState, holder: MountTarget, desired: DesiredStat
 
 
 def _conflicts(holder: MountTarget, desired: DesiredState, current_path: str | None) -> bool:
-    """Whether the step would remove another's folder: the domain's default does not affect a profile with a folder of its own, and stays."""
+    """Whether another's folder must be removed. The domain's default stays unless it is taken over: it does not affect a profile with a folder of its own."""
     in_the_way = holder.kind == "profile" and desired.mode == "shared"
     return desired.take_over or (in_the_way and current_path != desired.shared_path)
 
@@ -669,7 +669,7 @@ def _foreign_findings(steps: Iterable[EntryStep], desired: DesiredState) -> Iter
 
 
 def _is_ours(holder: MountTarget, desired: DesiredState, current_path: str) -> bool:
-    """Whether we set the folder that a list mounts: the tag names it, or another folder that we set at the same time."""
+    """Whether we set the folder that a list mounts: the tag names it, or another folder while the list mounts the profile's own or the shared one, which we set at the same time."""
     if holder.mark is None or holder.mark == current_path:
         return holder.mark is not None
     private = private_path(holder.name) if holder.kind == "profile" else None
@@ -681,8 +681,8 @@ def _mark_state(
 ) -> tuple[StepState, str | None]:
     """Whether a tag must change although the list is already as desired."""
     if mark is None:
-        # If another's list stays unchanged, the tag shows that it was ours; it is removed with all
-        # else.
+        # No folder of ours is set here, or another's list stays unchanged: a tag that is left is
+        # removed.
         has_mark = holder.mark is not None
         return ("to do", "our tag is still there") if has_mark else ("done", None)
     if holder.mark not in {None, mark}:

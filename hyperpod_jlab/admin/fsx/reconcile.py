@@ -131,10 +131,10 @@ class Reconciler:
     async def apply(
         self, actual: ActualState, storage_plan: StoragePlan
     ) -> AsyncIterator[StepResult]:
-        """Apply a plan, with further passes until nothing is left, see `converging`; after `stop`, the remaining steps are reported as not done.
+        """Apply a plan, with further passes until nothing is left, see `apply.converge`; after `stop`, the remaining steps are reported as not done.
 
         Raises:
-            HyperpodError: See `converging.converge`.
+            HyperpodError: See `apply.converge`.
         """
         async for result in converge(
             self._aws, actual, storage_plan, self.plan, self.executor, lambda: self.stopped

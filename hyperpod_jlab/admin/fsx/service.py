@@ -72,7 +72,7 @@ class FileSystemChoice:
 
 @dataclass(frozen=True)
 class AdminTargets:
-    """All choices, and what is missing: a sentence each."""
+    """All choices, and why others are missing: a sentence each."""
 
     domains: tuple[DomainChoice, ...]
     file_systems: tuple[FileSystemChoice, ...]
@@ -249,7 +249,7 @@ class PlanWork:
         asked: The request.
         begun_at: When it started (Unix seconds).
         state: Its state.
-        read: Number of profiles and spaces read, and the total.
+        read_progress: Number of profiles and spaces read, and the total.
         planned: The plan, once it is made.
         results: The results of its steps, by index.
         ended_at: When it ended (Unix seconds).

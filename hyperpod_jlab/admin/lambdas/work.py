@@ -257,7 +257,7 @@ class _Round:
         self._on_progress(f"none of {len(steps)} steps was checked")
         if not plan_to_do.steps and actual.claim is None:
             return
-        # Changes to the whole domain need a claim, and a final pass (`admin.converging`).
+        # Changes to the whole domain need a claim, and a final pass (`admin.fsx.apply`).
         is_whole_domain = self._concerns is None
         results = (
             self._reconciler.apply(actual, plan_to_do)
@@ -431,7 +431,7 @@ def enable_logging() -> None:
 
 
 class ConvergeOptions(TypedDict, total=False):
-    """See `converging.converge`."""
+    """See `apply.converge`."""
 
     concerns: Callable[[PlanStep], bool] | None
     on_progress: Callable[[str], None]
@@ -444,10 +444,10 @@ async def converge_with_folders(
     limit: Limit,
     **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
-    """Reconcile, with the stack's folder provisioner. If the controller is unreachable, applies all steps without folders (`ReconcileOutcome.blind`).
+    """Reconcile, with the stack's folder provisioner. If the controller is unreachable, applies all steps without folders (`ReconcileOutcome.without_folders`).
 
     Raises:
-        HyperpodError: See `open_provisioner` and `converging.converge`.
+        HyperpodError: See `open_provisioner` and `apply.converge`.
     """
     try:
         async with open_provisioner(settings, Aws()) as provisioner:
@@ -468,7 +468,7 @@ async def converge_and_log(
     """Reconcile, and log the result as a line of JSON.
 
     Raises:
-        HyperpodError: See `converging.converge`.
+        HyperpodError: See `apply.converge`.
     """
     outcome = await converge(Reconciler(Aws(), wiring, provisioner=provisioner), limit, **options)
     logger.info("%s", report(wiring, outcome))

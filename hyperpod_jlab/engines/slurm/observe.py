@@ -212,7 +212,7 @@ class OrphanedJobs:
     """Cancels such jobs, each once. The launcher would not let them run, so they need not wait.
 
     Args:
-        cancel: Cancels a job by its id.
+        end: Cancels a job by its id.
     """
 
     def __init__(self, end: Callable[[str], Awaitable[None]]) -> None:
@@ -261,7 +261,8 @@ def _has_succeeded(partition: Partition, run_id: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# Why a job failed before all of its launchers started; Slurm itself only reports "failed".
+# Why a job failed whose launchers did not all start or record their end; Slurm itself only reports
+# "failed".
 
 _NO_FOLDER = re.compile(r"^slurmstepd-(\S+): error: couldn't chdir to `(.*)': ", re.MULTILINE)
 """slurmstepd's line when the working folder does not exist (src/slurmd/slurmstepd/task.c); it continues in /tmp."""
@@ -278,7 +279,7 @@ class EndedJob:
 def explain_end(
     observation: Observation, bundle: BundleReader, records: RunRecords, job: EndedJob
 ) -> Observation:
-    """The observation of a failed job, with the cause if a launcher of the last attempt never started. Blocking."""
+    """The observation of a failed job, with the cause if a launcher of the last attempt never started or did not record its end. Blocking."""
     nodes = records.attempts[-1].nodes if records.attempts else ()
     if observation.verdict != "FAILED":
         return observation
@@ -353,7 +354,7 @@ class _ObservedRun:
     bundle: BundleReader
     records: RunRecords
     latest_start: float
-    """The latest time at which this process knew the newest attempt to have started (Unix seconds of this machine's clock)."""
+    """When this process first saw the newest attempt, which had started by then (Unix seconds of this machine's clock)."""
 
     def is_covered_by(self, snapshot_time: float) -> bool:
         """Whether the snapshot is newer than the newest attempt's start; an older one may still show the job as pending."""
@@ -422,7 +423,7 @@ class RunObserver:
     def _record_ends(
         self, runs: Sequence[_ObservedRun], observations: Mapping[str, Observation]
     ) -> None:
-        """Record the ends, each once: Slurm forgets them (MinJobAge), and other machines may not be able to query Slurm."""
+        """Record the ends, each once, except those of lost jobs: Slurm forgets them (MinJobAge), and other machines may not be able to query Slurm."""
         for run in runs:
             if not run.bundle.is_own:
                 continue

@@ -84,7 +84,7 @@ def _error_ttl(failures: int) -> float:
 # So `hpj show` in a loop costs one call in five seconds, and a kernel and the server share one.
 
 SHARED_TTL_S = 5.0
-"""Maximum age in seconds of another process's snapshot, for a process without a newer one."""
+"""Seconds for which another process's snapshot is used by a process without a newer one, even if it asks for a younger one."""
 
 _FILE_VERSION = 3
 """The file has one line with this number and the snapshot's time, then lines with some jobs each."""

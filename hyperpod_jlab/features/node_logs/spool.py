@@ -50,7 +50,7 @@ class LogSpool:
         path: The file.
         there: Whether CloudWatch has the log.
         cut: Whether it has more lines before those in the file.
-        trouble: Why new lines are delayed.
+        error: Why new lines are delayed.
         failure: Why following it has failed.
     """
 
@@ -258,7 +258,7 @@ class SpooledLogs:
 
 
 class Spools:
-    """The logs that this process reads, and their log service. `KnownLogs`: a set of logs is identified by its group and names.
+    """The logs that this process reads, and their log service. `LogCatalog`: a set of logs is identified by its group and names.
 
     The files are in a folder that is removed with this object.
     """

@@ -58,7 +58,7 @@ async def build_terminal(
         services: The services.
         cluster: The cluster (see `Clusters.resolve_hyperpod`).
         region: Its region; default: see `aws.session.Aws`.
-        node: The node (see `hyperpod_instances.find_instance`).
+        node: The node (see `clusters.aws.find_instance`).
 
     Raises:
         NotFoundError: The cluster or the node does not exist.

@@ -68,12 +68,12 @@ class InformerStore(Generic[RowType]):
     Attributes:
         rows: By name, or namespace and name.
         version: Increases with each change.
-        trouble: Why they may be outdated.
-        seen: Whether they were ever listed.
-        tried: When the last refresh ended (time.monotonic).
+        last_error: Why they may be outdated.
+        is_synced: Whether they were listed; reset when no callers are left.
+        tried_at: When the last refresh ended (time.monotonic).
         resource: The resource version from which a watch continues; "" when a list is needed.
-        news: Set briefly at each change.
-        hurry: A caller waits for the next retry.
+        changed_event: Set briefly at each change.
+        wake_event: A caller waits for the next retry.
     """
 
     def __init__(

@@ -333,7 +333,7 @@ _MAX_PODS = 64
 """Maximum number of pods of one run whose events are queried."""
 _CONCURRENCY = 8
 _EVICTION_MARGIN_S = 15.0
-"""Seconds after an eviction within which its pods are terminated."""
+"""Maximum seconds between an eviction and the end of its pods, before or after it."""
 
 
 EndReason: TypeAlias = tuple[str, str, str]
