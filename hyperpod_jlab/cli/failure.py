@@ -150,10 +150,12 @@ def _as_text(error: HyperpodError) -> str:
 
     plain = isinstance(error, (InterruptionError, RunEndedError))
     lines = [printable(error.message) if plain else f"error: {printable(error.message)}"]
-    other_findings = error.detail.get("findings", [])[1:]
-    lines += [f"error: {printable(finding['message'])}" for finding in other_findings]
     if error.hint:
         lines.append(f"hint: {printable(error.hint)}")
+    for finding in error.detail.get("findings", [])[1:]:
+        lines.append(f"error: {printable(finding['message'])}")
+        if finding["hint"]:
+            lines.append(f"hint: {printable(finding['hint'])}")
     return "\n".join(lines)
 
 

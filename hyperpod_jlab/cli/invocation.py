@@ -11,6 +11,8 @@ import click
 from hyperpod_jlab.core.errors import HyperpodError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from hyperpod_jlab.run.services import Hyperpod
 
 T = TypeVar("T")
@@ -101,6 +103,12 @@ def run_cancelled(work: Callable[[], Awaitable[T]]) -> T:
         raise_interrupts()
 
 
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report errors of forgotten tasks. Our own are left out: they come from queries that ran beside the one whose error ends the command."""
+    if not isinstance(context.get("exception"), HyperpodError):
+        loop.default_exception_handler(context)
+
+
 def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = False) -> T:
     """Run `work` with the services of the user's configuration.
 
@@ -116,6 +124,7 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = Fa
     from hyperpod_jlab.run.services import Hyperpod
 
     async def run() -> T:
+        asyncio.get_running_loop().set_exception_handler(_on_loop_error)
         hyperpod = Hyperpod()
         try:
             if not asking:

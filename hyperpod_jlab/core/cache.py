@@ -135,6 +135,8 @@ class Cache(Generic[Key, Value]):
         if entry.task is None:
             entry.started = self._clock()
             entry.task = asyncio.ensure_future(self._load(entry, load))
+            # Callers may be gone when it fails; the entry has the error, so asyncio need not report it.
+            entry.task.add_done_callback(_read_error)
         return entry.task
 
     def running(self, key: Key) -> asyncio.Task[Value] | None:
@@ -234,6 +236,11 @@ class Cache(Generic[Key, Value]):
             idle = (key for key, entry in self._entries.items() if entry.task is None)
             for key in list(islice(idle, excess)):
                 del self._entries[key]
+
+
+def _read_error(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 class CachedQuery(Generic[Value]):

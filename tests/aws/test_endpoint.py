@@ -37,7 +37,7 @@ def code_of(caught) -> str:
         ({"MaxResults": 0}, "MaxResults is 0, less than 1"),
         ({"MaxResults": 101}, "MaxResults is 101, more than 100"),
         ({"MaxResults": "10"}, "MaxResults: a value of type str is no integer"),
-        ({"SortBy": "SIZE"}, "SortBy must be one of CREATION_TIME, not 'SIZE', NAME"),
+        ({"SortBy": "SIZE"}, "SortBy: 'SIZE' is none of CREATION_TIME, NAME"),
         ({"NameContains": "no such_name"}, "does not match"),
         ({"NameContains": "a" * 64}, "NameContains: its length is 64, more than 63"),
         ({"NameContains": 7}, "NameContains: a value of type int is no string"),
