@@ -19,8 +19,11 @@ from tests.aws.feature_runs import ON_A_TERMINAL, RUNS, SUBMIT
 SCRIPT = Path(__file__).parents[2] / "scripts" / "ensure-boto3.sh"
 VERSION = "1.37.3"
 
-PASSING = re.compile(r'"\d{4}-\d\d-\d\dT[^"]*"|"(free|files_free|used)": \d+|[\d.]+ [KMGT]i?B')
-"""What is another a second later: times, and the room on a disk."""
+PASSING = re.compile(
+    r'"\d{4}-\d\d-\d\dT[^"]*"|"(free|files_free|used)": \d+|[\d.]+ [KMGT]i?B'
+    r'|"points": \[[^\]]*\]|"(last|mean|lowest|highest)": [\d.]+'
+)
+"""What is another a second or a minute later: times, the room on a disk, and the values of metrics."""
 NEWER = {
     "BatchRebootClusterNodes",
     "BatchReplaceClusterNodes",
