@@ -200,9 +200,9 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluste
         except HyperpodError as error:
             if isinstance(error, NotFoundError) or error.code == "no_cluster_name":
                 raise type(no_run)(
-                    f"neither a run nor a cluster '{text[:256]}' found",
+                    f"no run or cluster named '{text[:256]}' found",
                     code=no_run.code,
-                    hint="list runs with: hpj runs, hpj clusters",
+                    hint="list runs with: hpj runs; clusters with: hpj clusters",
                     detail=no_run.detail,
                 ) from None
             raise type(no_run)(

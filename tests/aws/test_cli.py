@@ -90,7 +90,7 @@ def test_a_cluster_with_its_settings_and_what_is_missing_to_submit(example, hpj,
 
 def test_what_is_neither_a_run_nor_a_cluster(example, hpj):
     done = hpj("show", "nowhere", "--json")
-    assert (done.code, done.error["message"]) == (3, "neither a run nor a cluster 'nowhere' found")
+    assert (done.code, done.error["message"]) == (3, "no run or cluster named 'nowhere' found")
 
 
 def test_nodes_of_a_cluster_that_is_not_configured(example, hpj):

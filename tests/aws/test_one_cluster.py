@@ -208,7 +208,7 @@ class TestNames:
 
     def test_show_says_when_aws_could_not_be_asked_whether_it_is_a_cluster(self, example, hpj):
         done = hpj("show", "nope", "--json")
-        assert done.error["message"] == "neither a run nor a cluster 'nope' found"
+        assert done.error["message"] == "no run or cluster named 'nope' found"
         done = hpj("show", "No-Run-Id", "--json")
         assert (done.code, done.error["code"]) == (2, "invalid_run_id")
         example.account.add_cluster("No-Run-Id", REGION, orchestrator={"Slurm": {}})

@@ -84,7 +84,7 @@ def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
         ("%%hyperpod --spec nothing.toml\n1", "invalid_spec_file", "nothing.toml"),
         ("%hyperpod clster", "usage", "did you mean 'clusters'?"),
         ("%hyperpod --nodes 2", "usage", "write %%hyperpod, with two %"),
-        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "neither a run nor a cluster"),
+        ("%hyperpod show 20200101-000000-aaaaaa", "no_such_run", "no run or cluster named"),
     ],
 )
 def test_what_is_wrong_is_told_in_words_and_nothing_is_sent(shell, cell, code, words):

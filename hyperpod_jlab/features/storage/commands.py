@@ -388,7 +388,7 @@ def _print_result(transfer: TransferResult) -> None:
         first = refused[0]
         raise RefusedError(
             f"{first.path}: {first.reason}"
-            + (f" (and {len(refused) - 1} more files)" if len(refused) > 1 else ""),
+            + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""),
             code="file_refused",
             hint=first.hint,
             detail={"files": [result.path for result in refused]},
