@@ -25,7 +25,7 @@ def test_the_run_goes_on_and_the_way_back_is_told(home, words):
         assert b"begin" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     last = err.decode().splitlines()[-1]
     if "--json" in words:
         told = json.loads(last)
