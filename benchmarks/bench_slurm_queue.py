@@ -139,7 +139,7 @@ def looks(asker: Asker, rounds: int) -> dict[str, list[float]]:
     """What each way of asking for a table took, in ms."""
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
-        time.sleep(NODES_TTL_S + 0.3)  # each round looks at the cluster anew
+        time.sleep(NODES_TTL_S + 0.3)  # each round queries the cluster again
         for table, count in (("jobs", JOBS), ("nodes", NODES)):
             first, page = asker.table(table)
             assert page["total"] >= count, page["total"]

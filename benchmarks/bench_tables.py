@@ -87,7 +87,7 @@ def measure(address: str, rounds: int) -> list[dict[str, Any]]:
     for table, count in (("jobs", JOBS), ("nodes", NODES)):
         times: dict[str, list[float]] = {"first": [], "next": [], "filtered": []}
         for _ in range(rounds):
-            time.sleep(FRESH_S)  # each round looks at the cluster anew
+            time.sleep(FRESH_S)  # each round queries the cluster again
             took, page = ask(address, table)
             assert page["total"] == count, page["total"]
             times["first"].append(took)

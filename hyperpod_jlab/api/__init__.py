@@ -20,6 +20,7 @@ from hyperpod_jlab.api.background import background
 from hyperpod_jlab.api.run import Run, check_number, check_text, kind_of
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
@@ -61,7 +62,7 @@ def submit(
     check_text(cluster, "cluster", "a cluster's name")
     check_text(run_id, "run_id", "a run id")
     call, source = _source(what, args, kwargs, command)
-    data = _merge(dict(spec or {}), _options(options))
+    data = merge(dict(spec or {}), _options(options))
     data["source"] = {**source, **data.get("source", {})}
     if call is None:
         data["args"] = [str(argument) for argument in args]
@@ -227,12 +228,3 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
             detail={"field": unknown[0]},
         )
     return data
-
-
-def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in override.items():
-        previous = merged.get(key)
-        are_tables = isinstance(previous, dict) and isinstance(value, dict)
-        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
-    return merged

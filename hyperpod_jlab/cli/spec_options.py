@@ -94,16 +94,6 @@ def parse_spec(
         raise _name_option(error, options, origin) from error
 
 
-def merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested data; `override` takes precedence."""
-    merged = dict(base)
-    for key, value in override.items():
-        previous = merged.get(key)
-        are_mappings = isinstance(previous, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(previous, value) if are_mappings else value  # type: ignore[arg-type]
-    return merged
-
-
 def _name_option(
     error: InvalidInputError, options: Iterable[SpecOption], origin: str | None
 ) -> InvalidInputError:

@@ -16,6 +16,7 @@ from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import private_reason, shared_space
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import Mount, all_mounts
@@ -133,7 +134,7 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     merged: dict[str, Any] = {}
     for path in config_files() if files is None else files:
         documents.append((path, _read(path)))
-        merged = _merge(merged, documents[-1][1])
+        merged = merge(merged, documents[-1][1])
     try:
         settings = parse(Settings, merged, code="invalid_config")
     except InvalidInputError as error:
@@ -213,15 +214,6 @@ def _syntax_error(path: Path, problem: str) -> InvalidInputError:
     return InvalidInputError(
         f"{path}: {problem}", code="invalid_config", detail={"path": str(path)}
     )
-
-
-def _merge(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in override.items():
-        previous = merged.get(key)
-        are_tables = isinstance(previous, dict) and isinstance(value, dict)
-        merged[key] = _merge(previous, value) if are_tables else value  # type: ignore[arg-type]
-    return merged
 
 
 # --------------------------------------------------------------------------------------------------

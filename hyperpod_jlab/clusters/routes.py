@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
-from hyperpod_jlab.clusters.overview import (
-    MAX_WAITING,
-    ClusterOverview,
-    in_waiting_order,
-    tiles_of,
-    totals_of,
-)
+from hyperpod_jlab.clusters.overview import ClusterOverview, build_overview
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
@@ -286,20 +280,7 @@ async def show_overview(call: Call, cluster: str) -> ClusterOverview:
         snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster)),
         snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster)),
     )
-    tiles = await asyncio.to_thread(tiles_of, nodes.nodes, jobs.value)
-    waiting = in_waiting_order(jobs.value)
-    ages = [one.as_of for one in (nodes, queues, jobs) if one.as_of is not None]
-    return ClusterOverview(
-        as_of=min(ages, default=None),
-        problem=jobs.problem or queues.problem or nodes.problem,
-        notes=tuple(dict.fromkeys((*nodes.notes, *notes_of(queues.value), *notes_of(jobs.value)))),
-        gpus=totals_of(tiles),
-        nodes=tiles,
-        queues=list(queues.value),
-        running=[job for job in jobs.value if job.state in {"running", "suspended"}],
-        waiting=waiting[:MAX_WAITING],
-        waiting_total=len(waiting),
-    )
+    return await asyncio.to_thread(build_overview, nodes, queues, jobs)
 
 
 async def list_choices(call: Call, cluster: str) -> Choices:

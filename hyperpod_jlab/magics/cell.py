@@ -32,7 +32,6 @@ from hyperpod_jlab.cli.sending import (
 from hyperpod_jlab.cli.spec_options import (
     ProgramCommand,
     add_spec_options,
-    merge,
     options_to_data,
     parse_spec,
     program_arguments,
@@ -43,6 +42,7 @@ from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import NotebookSource
 from hyperpod_jlab.core.validation import parse

@@ -14,7 +14,6 @@ from hyperpod_jlab.cli.spec_options import (
     OPTIONS,
     ProgramCommand,
     add_spec_options,
-    merge,
     no_source_error,
     options_to_data,
     parse_spec,
@@ -24,6 +23,7 @@ from hyperpod_jlab.cli.spec_options import (
 )
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.run_id import new_run_id, split_run_id
 
 if TYPE_CHECKING:

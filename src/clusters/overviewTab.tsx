@@ -230,13 +230,9 @@ function capacityOf(
     const { accelerators: total, accelerators_free: free } = queue;
     return [free, total, trans.__('%1 of %2 GPUs free', free, total)];
   }
-  if (queue.nodes !== null) {
+  if (queue.nodes !== null && queue.nodes_free !== null) {
     const { nodes: total, nodes_free: free } = queue;
-    return [
-      free ?? 0,
-      total,
-      trans.__('%1 of %2 nodes free', free ?? 0, total)
-    ];
+    return [free, total, trans.__('%1 of %2 nodes free', free, total)];
   }
   const total = queue.slots ?? 0;
   const free = queue.slots_free ?? 0;

@@ -109,6 +109,6 @@ def test_schemas_have_all_fields_and_what_they_mean():
     assert {"cluster", "tags", "as_of"} <= set(detail["required"])
     assert set(cluster["required"]) == set(cluster["properties"])
     assert {"state", "target", "described_at"} <= set(cluster["required"])
-    assert cluster["properties"]["created_at"]["description"] == "When it was made."
+    assert cluster["properties"]["created_at"]["description"] == "When it was created."
     assert not any("Attributes:" in schema.get("description", "") for schema in schemas.values())
     assert not any("__" in name for name in schemas)
