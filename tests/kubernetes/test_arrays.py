@@ -192,7 +192,8 @@ async def test_a_lost_pod_comes_anew_for_its_task_alone(session: KubernetesSessi
     node, key = pod["spec"]["nodeName"], "hyperpod-jlab/test=lost:NoExecute"
     session.cluster.kubectl("taint", "node", node, key)
     try:
-        run = await session.running(f"{run_id}.0", attempt=2)
+        # Not until it runs: the second attempt may have ended before it is looked at.
+        run = await session.until(f"{run_id}.0", lambda run: len(run.status.attempts) == 2)
     finally:
         session.cluster.kubectl("taint", "node", node, f"{key}-")
     assert run.status.attempts[0].reason_code == "node_fail"
