@@ -386,7 +386,9 @@ class Clusters:
                 assert listing is not None
                 assert cluster is not None
                 if not notes:
-                    notes.append(f"{cluster.name} is not configured, so no scheduler was asked")
+                    notes.append(
+                        f"no scheduler was asked, because {cluster.name} is not configured"
+                    )
                 return _aws_rows(await listing, notes)
             return await self._joined(configured, resolved, listing, aws_wait, notes)
         finally:

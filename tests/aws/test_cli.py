@@ -97,7 +97,7 @@ def test_nodes_of_a_cluster_that_is_not_configured(example, hpj):
     done = hpj("nodes", "ml-cluster").ok()
     assert len(done.out.splitlines()) == 6
     assert "EC2 health check failed" in done.out.splitlines()[-1]
-    assert "note: ml-cluster is not configured, so no scheduler was asked" in done.err
+    assert "note: no scheduler was asked, because ml-cluster is not configured" in done.err
     nodes = hpj("nodes", "--cluster", "ml-cluster", "--json").ok().json["nodes"]
     assert [row["instance_state"] for row in nodes] == [*["running"] * 4, "failed"]
     assert [row["state"] for row in nodes] == [*["running"] * 4, "failed"]

@@ -155,7 +155,7 @@ class TestRegion:
     def test_nodes_of_a_cluster_of_the_same_name(self, example, slurm, hpj):
         done = hpj("nodes", "ml-cluster", "--region", ELSEWHERE, "--json").ok().json
         assert {row["instance_group"] for row in done["nodes"]} == {"far-away"}
-        assert done["notes"] == ["ml-cluster is not configured, so no scheduler was asked"]
+        assert done["notes"] == ["no scheduler was asked, because ml-cluster is not configured"]
         assert {call.region for call in example.calls} == {ELSEWHERE}
         here = hpj("nodes", "ml-cluster", "--json").ok().json
         assert "far-away" not in {row["instance_group"] for row in here["nodes"]}

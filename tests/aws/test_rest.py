@@ -318,7 +318,7 @@ async def test_the_instances_without_a_scheduler(example, api):
     assert (failed["instance_state"], failed["instance_status"]) == ("failed", "Failure")
     assert (failed["instance_type"], failed["jobs"]) == ("ml.p5.48xlarge", [])
     assert (failed["name"], failed["cpus_free"]) == (failed["instance"], None)
-    assert answer["notes"] == ["ml-cluster is not configured, so no scheduler was asked"]
+    assert answer["notes"] == ["no scheduler was asked, because ml-cluster is not configured"]
 
 
 @pytest.fixture
