@@ -3,7 +3,6 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { adminPlugin } from './admin/plugin';
 import { clustersPlugin } from './clusters/plugin';
 import { doctorPlugin } from './doctor/plugin';
-import { hyperpodPlugin } from './hyperpod/plugin';
 import { lifecyclePlugin } from './lifecycle/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
@@ -29,7 +28,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   notebookPlugin,
   outputPlugin,
   clustersPlugin,
-  hyperpodPlugin,
   metricsPlugin,
   nodesPlugin,
   nodeLogsPlugin,

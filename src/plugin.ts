@@ -10,7 +10,8 @@ import { AdminClient } from './admin/client';
 import { AdminRights } from './admin/rights';
 import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
-import { RegionChoice } from './hyperpod/regions';
+import { ClusterStore } from './clusters/store';
+import { RegionChoice } from './clusters/regions';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
@@ -78,7 +79,14 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   const socket = new LogSocket({ connect: () => client.socket('logs') });
   const wake = new WakeDetector(() => socket.reconnect());
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
-  const runs = new RunsModel({ client: runClient, events: events.stream });
+  const clusterClient = new ClusterClient(client);
+  const regions = new RegionChoice(client);
+  const clusters = new ClusterStore({ client: clusterClient, regions });
+  const runs = new RunsModel({
+    client: runClient,
+    events: events.stream,
+    inStep: () => clusters.renew()
+  });
   const logs = new LogClient(client, socket);
   // What happened while the server was away, no event told.
   logs.connectionChanged.connect((_, connected) => {
@@ -88,8 +96,9 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   });
   return {
     client,
-    clusterClient: new ClusterClient(client),
-    regions: new RegionChoice(client),
+    clusterClient,
+    clusters,
+    regions,
     runClient,
     runs,
     logSocket: socket,

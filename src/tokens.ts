@@ -4,7 +4,8 @@ import { Token } from '@lumino/coreutils';
 import type { AdminRights } from './admin/rights';
 import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
-import type { RegionChoice } from './hyperpod/regions';
+import type { ClusterStore } from './clusters/store';
+import type { RegionChoice } from './clusters/regions';
 import type { ILogClient } from './logs/client';
 import type { LogSocket } from './logs/socket';
 import type { IRunClient } from './runs/client';
@@ -18,6 +19,8 @@ export interface IHyperPod {
   readonly client: HyperPodClient;
   /** Requests on clusters. */
   readonly clusterClient: IClusterClient;
+  /** The clusters, for all that shows them; `watch` them while they are in view. */
+  readonly clusters: ClusterStore;
   /** The region whose HyperPod clusters are listed. */
   readonly regions: RegionChoice;
   /** Requests on runs. */
@@ -57,7 +60,8 @@ export namespace CommandIDs {
   } as const;
   export const listRuns = 'hyperpod:list-runs';
   export const openCluster = 'hyperpod:open-cluster';
-  export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
+  /** Writes a cluster of AWS into the configuration, once the user has seen what is written; `{cluster}`. */
+  export const connectCluster = 'hyperpod:connect-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
   /** What would become of nodes; `{cluster, action, nodes}`. */
@@ -81,6 +85,8 @@ export namespace CommandIDs {
   /** Shows where the bytes of files are, with what can be done; `{paths}`. */
   export const showFileStates = 'hyperpod:show-file-states';
   export const showPanel = 'hyperpod:show-panel';
+  /** Asks what to run and how, without a notebook; `{cluster}`. */
+  export const newRun = 'hyperpod:new-run';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
   export const runCells = 'hyperpod:run-cells';

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.clusters.service import NodeList
 from hyperpod_jlab.core.cache import Snapshot
-from hyperpod_jlab.core.cluster import UNUSABLE, Job, Node, Queue, notes_of
+from hyperpod_jlab.core.cluster import (
+    UNUSABLE,
+    GpuTotals,
+    Job,
+    Node,
+    Queue,
+    gpu_totals,
+    notes_of,
+)
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.wire import Time
 
@@ -17,24 +25,6 @@ MAX_WAITING = 50
 
 RUNNING = frozenset({"running", "suspended"})
 """States of jobs that have nodes."""
-
-
-@dataclass(frozen=True)
-class GpuTotals:
-    """The GPUs of one type on a cluster.
-
-    Attributes:
-        type: The type, such as ``h100``; null if the scheduler does not report it.
-        used: GPUs in use by jobs.
-        free: GPUs that a new job can get.
-        unavailable: GPUs without a job on nodes that accept no jobs.
-    """
-
-    type: str | None
-    total: int
-    used: int
-    free: int
-    unavailable: int
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,7 @@ class ClusterOverview:
     """Overview of a cluster.
 
     Attributes:
-        as_of: Time of the scheduler's answer; null if the answer is current.
+        as_of: When the scheduler gave the oldest part of the answer.
         problem: Why there is no newer answer.
         notes: What is hidden from this user, and why.
         running: The running jobs.
@@ -85,10 +75,10 @@ class ClusterOverview:
         waiting_total: Number of waiting jobs.
     """
 
-    as_of: Time | None
+    as_of: Time
     problem: HyperpodError | None
     notes: tuple[str, ...]
-    gpus: list[GpuTotals]
+    gpus: tuple[GpuTotals, ...]
     nodes: list[NodeTile]
     queues: list[Queue]
     running: list[Job]
@@ -102,13 +92,13 @@ def build_overview(
     """The overview of a cluster. Slow for thousands of jobs: call it in a thread."""
     tiles = tiles_of(nodes.nodes, jobs.value)
     waiting = in_waiting_order(jobs.value)
-    ages = [part.as_of for part in (nodes, queues, jobs) if part.as_of is not None]
+    times = [queues.as_of, jobs.as_of] + ([] if nodes.as_of is None else [nodes.as_of])
     notes = (*nodes.notes, *notes_of(queues.value), *notes_of(jobs.value))
     return ClusterOverview(
-        as_of=min(ages, default=None),
+        as_of=min(times),
         problem=jobs.problem or queues.problem or nodes.problem,
         notes=tuple(dict.fromkeys(notes)),
-        gpus=totals_of(tiles),
+        gpus=gpu_totals(nodes.nodes),
         nodes=tiles,
         queues=list(queues.value),
         running=[job for job in jobs.value if job.state in RUNNING],
@@ -136,8 +126,7 @@ def tiles_of(nodes: Sequence[Node], jobs: Iterable[Job]) -> list[NodeTile]:
 
 def _tile(node: Node, jobs: Iterable[Job], spread: Mapping[str, int]) -> NodeTile:
     usable = node.state not in UNUSABLE
-    used = sum(one.used for one in node.resources if one.accelerator)
-    shares, left = [], used
+    shares, left = [], node.accelerators_used
     for job in jobs:
         gpus = min(left, -(-job.accelerators // spread[job.scheduler_id]))
         left -= gpus
@@ -150,22 +139,9 @@ def _tile(node: Node, jobs: Iterable[Job], spread: Mapping[str, int]) -> NodeTil
         instance_group=node.instance_group,
         gpu_type=node.accelerator_type,
         gpus=node.accelerators,
-        used=used,
+        used=node.accelerators_used,
         shares=tuple(shares),
     )
-
-
-def totals_of(tiles: Iterable[NodeTile]) -> list[GpuTotals]:
-    """GPU totals by type, largest first."""
-    sums: dict[str | None, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for tile in tiles:
-        if tile.gpus:
-            rest = tile.gpus - tile.used
-            free, unavailable = (rest, 0) if tile.usable else (0, rest)
-            values = (tile.gpus, tile.used, free, unavailable)
-            sums[tile.gpu_type] = [a + b for a, b in zip(sums[tile.gpu_type], values, strict=True)]
-    found = [GpuTotals(kind, *values) for kind, values in sums.items()]
-    return sorted(found, key=lambda one: (-one.total, one.type or ""))
 
 
 def in_waiting_order(jobs: Iterable[Job]) -> list[Job]:

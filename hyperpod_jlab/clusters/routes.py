@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
+from hyperpod_jlab.clusters.connect import Connection, connect
 from hyperpod_jlab.clusters.overview import ClusterOverview, build_overview
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
 from hyperpod_jlab.core.errors import HyperpodError
@@ -51,21 +52,21 @@ class AwsAged:
     notes: tuple[str, ...]
 
 
-class AwsTableQuery(TableQuery):
-    """Which rows of a table with data from AWS."""
+class LiveTableQuery(TableQuery):
+    """Which rows of a table with data from a scheduler or AWS."""
 
     refresh: bool = False
-    """Query AWS now."""
+    """Ask the scheduler and AWS now instead of their caches."""
 
 
-class AwsQuery(RequestModel):
-    """Options for data from AWS."""
+class LiveQuery(RequestModel):
+    """Options for data from a scheduler or AWS."""
 
     refresh: bool = False
-    """Query AWS now."""
+    """Ask the scheduler and AWS now instead of their caches."""
 
 
-class ClustersQuery(AwsTableQuery):
+class ClustersQuery(LiveTableQuery):
     """Which rows of the table of clusters."""
 
     region: Region = None
@@ -74,7 +75,7 @@ class ClustersQuery(AwsTableQuery):
     """Only the configured clusters, without data from AWS; AWS is not queried."""
 
 
-class JobsQuery(TableQuery):
+class JobsQuery(LiveTableQuery):
     """Which rows of the table of jobs."""
 
     ended: bool | None = None
@@ -162,7 +163,7 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
     hyperpod = await call.hyperpod()
     key = ("clusters", query.region, query.configured)
     if query.refresh:
-        hyperpod.snapshots.forget(key)
+        hyperpod.refresh()
     listing = await hyperpod.snapshots.get(
         key,
         lambda: hyperpod.clusters.list_all(
@@ -183,10 +184,12 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
     )
 
 
-async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDetail:
+async def show_cluster(call: Call, cluster: str, query: LiveQuery) -> ClusterDetail:
     """Get a cluster by its name in the configuration, or its name or ARN in AWS."""
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve(cluster)
+    if query.refresh and resolved.configured is not None:
+        hyperpod.refresh(resolved.configured)
     line = partial(hyperpod.clusters.cluster, cluster, seconds=_SCHEDULER_WAIT_S)
 
     async def without_aws(problem: HyperpodError | None) -> ClusterDetail:
@@ -217,9 +220,12 @@ async def show_cluster(call: Call, cluster: str, query: AwsQuery) -> ClusterDeta
     )
 
 
-async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
+async def list_nodes(call: Call, cluster: str, query: LiveTableQuery) -> Nodes:
     """List the nodes of a cluster: the scheduler's nodes, joined with AWS' instances on HyperPod."""
     hyperpod = await call.hyperpod()
+    resolved = await hyperpod.clusters.resolve(cluster)
+    if query.refresh and resolved.configured is not None:
+        hyperpod.refresh(resolved.configured)
     listing = await hyperpod.clusters.nodes(cluster, refresh=query.refresh)
     page = await asyncio.to_thread(build_page, Node, listing.nodes, query, name="name", sort="name")
     return Nodes(
@@ -234,9 +240,9 @@ async def list_nodes(call: Call, cluster: str, query: AwsTableQuery) -> Nodes:
     )
 
 
-async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
+async def list_queues(call: Call, cluster: str, query: LiveTableQuery) -> Queues:
     """List the queues of a cluster that the user may use."""
-    hyperpod = await require_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster, query)
     snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
     page = await asyncio.to_thread(
         build_page, Queue, snapshot.value, query, name="name", sort="name"
@@ -253,7 +259,7 @@ async def list_queues(call: Call, cluster: str, query: TableQuery) -> Queues:
 
 async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     """List running, waiting and recently ended jobs of all users of a cluster; newest first by default."""
-    hyperpod = await require_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster, query)
     snapshot = await hyperpod.snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster))
     rows = snapshot.value
     if query.ended is not None:
@@ -271,16 +277,42 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     )
 
 
-async def show_overview(call: Call, cluster: str) -> ClusterOverview:
+async def show_overview(call: Call, cluster: str, query: LiveQuery) -> ClusterOverview:
     """Get an overview of a cluster: GPUs by node and job, queues, running jobs, and the first waiting jobs."""
-    hyperpod = await require_cluster(call, cluster)
+    hyperpod = await require_cluster(call, cluster, query)
     snapshots = hyperpod.snapshots
     nodes, queues, jobs = await asyncio.gather(
-        hyperpod.clusters.nodes(cluster),
+        hyperpod.clusters.nodes(cluster, refresh=query.refresh),
         snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster)),
         snapshots.last(("jobs", cluster), lambda: hyperpod.jobs(cluster)),
     )
     return await asyncio.to_thread(build_overview, nodes, queues, jobs)
+
+
+class ConnectBody(RequestModel):
+    """How to configure a HyperPod cluster."""
+
+    name: Annotated[str | None, Field(max_length=100)] = None
+    """Its name in the configuration; default: a free one like its name in AWS."""
+    login_node: Annotated[str | None, Field(max_length=300)] = None
+    """Of a Slurm cluster: its login node, `[user@]host[:port]`; default: Slurm's commands are on the server's machine."""
+    namespace: Annotated[str | None, Field(max_length=63)] = None
+    """On EKS: the namespace of the runs."""
+    dry_run: bool = False
+    """Write nothing."""
+
+
+async def connect_cluster(call: Call, cluster: str, body: ConnectBody) -> Connection:
+    """Add a HyperPod cluster to the user's configuration file. The server then uses the new configuration; followed logs reconnect."""
+    hyperpod = await call.hyperpod()
+    resolved = await hyperpod.clusters.resolve(cluster)
+    options = body.model_dump()
+    connection = await connect(
+        hyperpod, resolved.hyperpod or cluster, region=resolved.region, **options
+    )
+    if connection.written:
+        await call.process.reload()
+    return connection
 
 
 async def list_choices(call: Call, cluster: str) -> Choices:
@@ -292,8 +324,10 @@ async def list_choices(call: Call, cluster: str) -> Choices:
     return Choices(await hyperpod.snapshots.get(("choices", cluster), choices.choices))
 
 
-async def require_cluster(call: Call, cluster: str) -> Hyperpod:
-    """The services, after checking that the cluster is configured.
+async def require_cluster(
+    call: Call, cluster: str, query: LiveQuery | LiveTableQuery | None = None
+) -> Hyperpod:
+    """The services, after checking that the cluster is configured, and refreshing it if the query asks for that.
 
     Raises:
         NotFoundError: The cluster is not configured.
@@ -301,6 +335,8 @@ async def require_cluster(call: Call, cluster: str) -> Hyperpod:
     hyperpod = await call.hyperpod()
     if cluster not in hyperpod.settings.clusters:
         raise hyperpod.settings.unknown_cluster(cluster)
+    if query is not None and query.refresh:
+        hyperpod.refresh(cluster)
     return hyperpod
 
 

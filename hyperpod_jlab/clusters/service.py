@@ -60,7 +60,7 @@ class NodeList(Generic[T]):
 
     Attributes:
         nodes: One row per node.
-        as_of: Time of the scheduler's last answer if it does not answer now, else of AWS' list of instances (Unix seconds); None: current.
+        as_of: When the scheduler was asked; AWS, if the scheduler does not answer (Unix seconds).
         problem: Why there is no newer data.
         loading: Whether more data is on its way.
         changing: Whether instances are being added or removed; then poll again soon.
@@ -116,7 +116,7 @@ class Clusters:
         self._settings = settings
         self._engines = engines
         self._aws_in = aws_in
-        self._last_rows: dict[str, tuple[float, Cluster]] = {}
+        self._last_rows: dict[str, Cluster] = {}
         self._cache: Cache[str, Cluster] = Cache(lambda _: _TTL_S)
         self.snapshots = Snapshots()
 
@@ -133,7 +133,7 @@ class Clusters:
 
         Args:
             region: The region whose HyperPod clusters are listed; None: see `aws.session.Aws`.
-            refresh: Query AWS now, even if nothing on this machine points to an account.
+            refresh: Query the schedulers and AWS now, even if nothing on this machine points to an account.
             seconds: Timeout per configured cluster; default: `TIMEOUT_S`.
             wait: Seconds to wait for all data from AWS; default: a moment.
             aws: Whether to query AWS; if not, only the configured clusters are listed.
@@ -182,7 +182,9 @@ class Clusters:
             )
         except HyperpodError as error:
             return self._unreachable_row(name, error.message)
-        self._last_rows[name] = (time.time(), line)
+        if line.as_of is None:
+            line = replace(line, as_of=time.time())
+        self._last_rows[name] = line
         return line
 
     async def hyperpod(
@@ -457,7 +459,7 @@ class Clusters:
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)
         return NodeList(
             rows,
-            nodes.as_of or instances.as_of,
+            nodes.as_of,
             nodes.problem,
             instances.loading,
             any(map(is_changing, instances.rows)),
@@ -569,8 +571,7 @@ class Clusters:
         """A cluster that does not answer, with the data of its last answer."""
         kind = self._settings.clusters[name].orchestrator
         placeholder = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
-        read_at, last = self._last_rows.get(name, (None, placeholder))
-        return replace(last, state="unreachable", reason=reason, as_of=read_at)
+        return replace(self._last_rows.get(name, placeholder), state="unreachable", reason=reason)
 
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:

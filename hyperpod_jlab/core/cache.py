@@ -266,6 +266,12 @@ class CachedQuery(Generic[Value]):
         answer = self._cache.last(None)
         return answer.value if answer is not None else None
 
+    @property
+    def age(self) -> float:
+        """Seconds since the load of the last value began; infinite without one."""
+        answer = self._cache.last(None)
+        return answer.age if answer is not None else float("inf")
+
     async def get(self, max_age: float) -> Value:
         """Return a value that is at most `max_age` seconds old (see `Cache.get`)."""
         return await self._cache.get(None, self._load, max_age=max_age)
@@ -281,10 +287,16 @@ SNAPSHOT_TTL_S = 1.0
 
 @dataclass(frozen=True)
 class Snapshot(Generic[Value]):
-    """A value from a cluster. If the cluster does not answer, the last value with its time (Unix seconds) and the error."""
+    """A value from a cluster.
+
+    Attributes:
+        value: The value; the last one, if the cluster does not answer now.
+        as_of: When the cluster was asked for it (Unix seconds).
+        problem: Why the cluster does not answer now.
+    """
 
     value: Value
-    as_of: float | None = None
+    as_of: float
     problem: UnreachableError | None = None
 
 
@@ -295,27 +307,30 @@ class Snapshots:
         self._cache: Cache[Hashable, Any] = Cache(lambda _: SNAPSHOT_TTL_S)
 
     async def last(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Snapshot[Value]:
-        """Like `get`. While the cluster does not answer, return the last value.
+        """Like `get`, with its age. While the cluster does not answer, return the last value.
 
         Raises:
             UnreachableError: The cluster does not answer and there is no earlier value.
         """
+        asked_at, problem = time.time(), None
         try:
-            return Snapshot(await self.get(key, load))
+            value = await self.get(key, load)
         except UnreachableError as error:
             cached = self._cache.last(key)
             if cached is None:
                 raise
-            return Snapshot(cached.value, time.time() - cached.age, error)
+            value, problem = cached.value, error
+            asked_at -= cached.age
+        return Snapshot(value, getattr(value, "as_of", None) or asked_at, problem)
 
     async def get(self, key: Hashable, load: Callable[[], Awaitable[Value]]) -> Value:
         """Return a value whose load ended less than `SNAPSHOT_TTL_S` ago, or load it."""
         value: Value = await self._cache.get(key, load)
         return value
 
-    def forget(self, key: Hashable) -> None:
-        """Invalidate a key: the next `get` loads again."""
-        self._cache.forget(key)
+    def forget(self) -> None:
+        """Invalidate all keys: the next `get` of each loads again."""
+        self._cache.clear()
 
 
 # --------------------------------------------------------------------------------------------------

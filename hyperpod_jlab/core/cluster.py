@@ -21,16 +21,38 @@ class Rows(list[Row]):
     Args:
         rows: The rows.
         notes: One sentence each.
+        as_of: When the scheduler was asked (Unix seconds); None: just now.
     """
 
-    def __init__(self, rows: Iterable[Row], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self, rows: Iterable[Row], notes: Iterable[str] = (), as_of: float | None = None
+    ) -> None:
         super().__init__(rows)
         self.notes = tuple(notes)
+        self.as_of = as_of
 
 
 def notes_of(rows: object) -> tuple[str, ...]:
     """The notes of a table."""
     return rows.notes if isinstance(rows, Rows) else ()
+
+
+@dataclass(frozen=True)
+class GpuTotals:
+    """The GPUs of one type on a cluster.
+
+    Attributes:
+        type: The type, such as ``h100``; null if the scheduler does not report it.
+        used: GPUs in use by jobs; null if this user may not see it.
+        free: GPUs that a new job can get; null if this user may not see it.
+        unavailable: GPUs without a job on nodes that accept no jobs.
+    """
+
+    type: str | None
+    total: int
+    used: int | None
+    free: int | None
+    unavailable: int
 
 
 @dataclass(frozen=True)
@@ -50,7 +72,8 @@ class Cluster:
         actions: Supported actions on runs and jobs (``cancel``, ``hold`` ...).
         changes: What can be changed about a run or job.
         notes: What is hidden from this user, one sentence each.
-        as_of: Time of the numbers (Unix seconds), if the scheduler does not answer now.
+        as_of: When the scheduler gave these numbers (Unix seconds); None without an answer so far.
+        gpus: Its GPUs by type, most first.
         detail: Further data from its engine.
         configured: Whether it is in the configuration, so that you can submit to it.
         configure: The command that adds it to the configuration; None if it is configured.
@@ -69,6 +92,7 @@ class Cluster:
     changes: tuple[ChangeField, ...] = ()
     notes: tuple[str, ...] = ()
     as_of: Time | None = None
+    gpus: tuple[GpuTotals, ...] = ()
     detail: dict[str, Any] = field(default_factory=dict)
     configured: bool = True
     configure: str | None = None
@@ -187,6 +211,33 @@ class Node:
     host: str | None = None
     image_version: str | None = None
     image_status: str | None = None
+
+    @property
+    def accelerators_used(self) -> int:
+        """Accelerators in use by jobs."""
+        return sum(resource.used for resource in self.resources if resource.accelerator)
+
+
+def gpu_totals(nodes: Iterable[Node]) -> tuple[GpuTotals, ...]:
+    """The GPUs of these nodes by type, most first."""
+    totals: dict[str | None, GpuTotals] = {}
+    for node in nodes:
+        if node.accelerators:
+            sums = totals.get(node.accelerator_type, GpuTotals(node.accelerator_type, 0, 0, 0, 0))
+            totals[node.accelerator_type] = _with_node(sums, node)
+    return tuple(sorted(totals.values(), key=lambda one: (-one.total, one.type or "")))
+
+
+def _with_node(sums: GpuTotals, node: Node) -> GpuTotals:
+    total, unavailable = sums.total + node.accelerators, sums.unavailable
+    if node.accelerators_free is None or sums.used is None or sums.free is None:
+        return GpuTotals(sums.type, total, None, None, unavailable)
+    rest = node.accelerators - node.accelerators_used
+    free = 0 if node.state in UNUSABLE else rest
+    unavailable += rest - free
+    return GpuTotals(
+        sums.type, total, sums.used + node.accelerators_used, sums.free + free, unavailable
+    )
 
 
 @dataclass(frozen=True)

@@ -374,6 +374,10 @@ class Polling(Protocol):
         """Mark the engine as in use. A server calls this at each request."""
         ...
 
+    def refresh(self) -> None:
+        """Invalidate what the scheduler said, because it may have changed: the next read asks again."""
+        ...
+
 
 class Orchestrator(Submitting, Observing, ABC):
     """The engine of one cluster: it submits and observes runs, and implements the other concerns that its scheduler supports.

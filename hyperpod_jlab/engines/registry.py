@@ -93,6 +93,12 @@ class Engines:
             if engine.polling is not None:
                 engine.polling.mark_active()
 
+    def refresh(self, cluster: str | None = None) -> None:
+        """Invalidate what the scheduler of a cluster said, or all schedulers."""
+        for name, engine in self._engines.items():
+            if cluster in {None, name} and engine.polling is not None:
+                engine.polling.refresh()
+
     async def close(self) -> None:
         """Close all engines. If one fails, the others are closed anyway; the first error is raised at the end."""
         failures: list[Exception] = []

@@ -239,7 +239,7 @@ class JobLinks:
         self._checked_runs = {
             run_id: entry for run_id, entry in self._checked_runs.items() if run_id in ids
         }
-        return Rows(links, notes_of(rows))
+        return Rows(links, notes_of(rows), rows.as_of if isinstance(rows, Rows) else None)
 
     def _prefetch(self, run_ids: set[str]) -> None:
         """For many unknown runs, list the partition instead of looking up each run in each user's folder."""

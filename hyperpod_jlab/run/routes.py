@@ -232,7 +232,7 @@ async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Owne
     """Add an external job, for example from sbatch, to the list of runs. 409 if it is already a run; the detail names it."""
     hyperpod = await require_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
-    hyperpod.snapshots.forget(("jobs", cluster))
+    hyperpod.snapshots.forget()
     call.status = 201
     run = await hyperpod.runs.get(run_id)
     call.process.events.emit_change(run)
@@ -276,5 +276,5 @@ async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResul
     try:
         results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)
     finally:
-        hyperpod.snapshots.forget(("jobs", cluster))
+        hyperpod.snapshots.forget()
     return JobResults(tuple(results))

@@ -131,6 +131,11 @@ class Hyperpod:
             existing = self._services[kind, key] = make()
         return existing
 
+    def refresh(self, cluster: str | None = None) -> None:
+        """Invalidate what the scheduler of a configured cluster said, or all schedulers: the next read asks again."""
+        self.engines.refresh(cluster)
+        self.snapshots.forget()
+
     def forget(self, region: str | None, cluster: str) -> None:
         """Invalidate the cache of a HyperPod cluster after a change."""
         self.hyperpod_clusters(region).forget(cluster)

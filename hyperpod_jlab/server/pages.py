@@ -73,7 +73,7 @@ class AgedPage(Page):
     """A page of data from a cluster.
 
     Attributes:
-        as_of: Time of the cluster's answer; null if it is current.
+        as_of: When the cluster was asked.
         problem: Why there is no newer answer.
         notes: What is hidden from the user, and why.
     """

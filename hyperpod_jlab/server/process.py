@@ -50,7 +50,7 @@ class ServerProcess:
         self._examinations: Examinations | None = None
         self._admin: Admin | None = None
         self.sockets: set[Closable] = set()
-        self.events = RunEvents(bus, self._runs)
+        self.events = RunEvents(bus, self._runs, self._refresh)
         self.aws_calls = AwsCallEvents(bus)
 
     async def hyperpod(self) -> Hyperpod:
@@ -106,6 +106,15 @@ class ServerProcess:
         if self._hyperpod is not None:
             self._hyperpod.engines.mark_active()
 
+    async def reload(self) -> None:
+        """Use the changed configuration from the next request on. Pages that follow logs reconnect."""
+        async with self._lock:
+            old, self._hyperpod = self._hyperpod, None
+        for socket in list(self.sockets):
+            socket.close(_CLOSE_GOING_AWAY, "the configuration has changed")
+        if old is not None:
+            await old.close()
+
     async def close(self) -> None:
         """Close everything: sockets first, so that their pages reconnect to the next server."""
         for socket in list(self.sockets):
@@ -121,6 +130,10 @@ class ServerProcess:
         if self._hyperpod is not None:
             await self._hyperpod.close()
             self._hyperpod = None
+
+    def _refresh(self, cluster: str) -> None:
+        if self._hyperpod is not None:
+            self._hyperpod.refresh(cluster)
 
     async def _runs(self) -> Runs:
         return (await self.hyperpod()).runs

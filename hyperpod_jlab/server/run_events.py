@@ -57,11 +57,18 @@ class RunEvents:
     Args:
         bus: Jupyter's event logger.
         runs: Returns the runs service.
+        on_change: Called with a run's cluster before a change of the run is emitted, so that clients then read new data of the cluster.
     """
 
-    def __init__(self, bus: EventLogger, runs: Callable[[], Awaitable[Runs]]) -> None:
+    def __init__(
+        self,
+        bus: EventLogger,
+        runs: Callable[[], Awaitable[Runs]],
+        on_change: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._bus = bus
         self._runs = runs
+        self._on_change = on_change
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._last_active = time.monotonic()
@@ -192,6 +199,7 @@ class RunEvents:
             self._wake.set()
 
     def _emit(self, run: Run) -> None:
+        self._on_change(run.cluster)
         data: dict[str, Any] = {
             "run_id": run.run_id,
             "name": run.name,

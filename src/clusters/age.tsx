@@ -11,9 +11,11 @@ import { IAged } from './types';
  */
 export function Age(props: {
   aged: Partial<IAged>;
+  /** Shown under the pointer. */
+  title?: string;
   trans: TranslationBundle;
 }): JSX.Element | null {
-  const { aged, trans } = props;
+  const { aged, title, trans } = props;
   const { as_of: asOf, loading, problem } = aged;
   useTick(Boolean(asOf));
   if (!asOf) {
@@ -27,7 +29,7 @@ export function Age(props: {
       {problem.hint && <p>{problem.hint}</p>}
     </div>
   ) : (
-    <p className="jp-HyperPod-AwsAge">
+    <p className="jp-HyperPod-AwsAge" title={title}>
       {loading
         ? trans.__('Updated %1 ago. Refreshing…', age)
         : trans.__('Updated %1 ago', age)}

@@ -13,10 +13,13 @@ import {
   TableKind
 } from './types';
 
+/** The most rows that the server sends at once. */
+const MAX_ROWS = 1000;
+
 /**
  * The client of the server extension's cluster routes. `cluster` is a name of the configuration, or a name or ARN in AWS.
  *
- * With `refresh` AWS is asked now, else the server may answer what it was told a moment ago.
+ * With `refresh` the scheduler and AWS are asked now, else the server may answer what it was told a moment ago.
  */
 export class ClusterClient {
   constructor(private readonly _client: HyperPodClient) {}
@@ -32,20 +35,26 @@ export class ClusterClient {
   }
 
   /** The configured clusters; AWS is not asked. */
-  async configured(): Promise<readonly ICluster[]> {
-    return (await this.list({ configured: true })).clusters;
+  async configured(refresh = false): Promise<readonly ICluster[]> {
+    return (await this.list({ configured: true, refresh, limit: MAX_ROWS }))
+      .clusters;
   }
 
   /** One cluster. */
   cluster(cluster: string, refresh: boolean): Promise<IClusterDetail> {
     return this._client.get(pathOf(cluster), {
-      query: { refresh } satisfies Schema<'AwsQuery'>
+      query: { refresh } satisfies Schema<'LiveQuery'>
     });
   }
 
   /** A configured cluster at a glance. */
-  overview(cluster: string): Promise<Schema<'ClusterOverview'>> {
-    return this._client.get(pathOf(cluster, 'overview'));
+  overview(
+    cluster: string,
+    refresh: boolean
+  ): Promise<Schema<'ClusterOverview'>> {
+    return this._client.get(pathOf(cluster, 'overview'), {
+      query: { refresh } satisfies Schema<'LiveQuery'>
+    });
   }
 
   /** Quotas and policies of a cluster on EKS. */
@@ -54,7 +63,7 @@ export class ClusterClient {
     refresh: boolean
   ): Promise<Schema<'ClusterGovernance'>> {
     return this._client.get(pathOf(cluster, 'governance'), {
-      query: { refresh } satisfies Schema<'AwsQuery'>
+      query: { refresh } satisfies Schema<'LiveQuery'>
     });
   }
 
@@ -104,10 +113,7 @@ export class ClusterClient {
     const { nodes, ...page } = await this._client.get<Schema<'Nodes'>>(
       pathOf(cluster, 'nodes'),
       {
-        query: {
-          ...queryOf(query),
-          refresh: query.refresh
-        } satisfies Schema<'AwsTableQuery'>
+        query: queryOf(query) satisfies Schema<'LiveTableQuery'>
       }
     );
     return { ...page, rows: nodes };
@@ -119,7 +125,7 @@ export class ClusterClient {
   ): Promise<ITablePage> {
     const { queues, ...page } = await this._client.get<Schema<'Queues'>>(
       pathOf(cluster, 'queues'),
-      { query: queryOf(query) }
+      { query: queryOf(query) satisfies Schema<'LiveTableQuery'> }
     );
     return { ...page, rows: queues };
   }
@@ -160,7 +166,7 @@ export function pathOf(cluster: string, ...rest: string[]): string {
   return URLExt.join('clusters', encodeURIComponent(cluster), ...rest);
 }
 
-function queryOf(query: ITableQuery): Schema<'TableQuery'> {
-  const { cursor, filter, limit, sort } = query;
-  return { limit, cursor, sort, filter: filter || undefined };
+function queryOf(query: ITableQuery): Schema<'LiveTableQuery'> {
+  const { cursor, filter, limit, refresh, sort } = query;
+  return { limit, cursor, sort, filter: filter || undefined, refresh };
 }

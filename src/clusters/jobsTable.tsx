@@ -26,8 +26,8 @@ import {
   TableRow,
   valueText
 } from './types';
-import { useCluster } from './useCluster';
 import { useSelection } from './useSelection';
+import type { ClusterView } from './view';
 
 /** So many names are said in a question. */
 const NAMED = 5;
@@ -35,6 +35,7 @@ const NAMED = 5;
 interface IProps {
   cluster: string;
   client: IClusterClient;
+  view: ClusterView;
   openRun: (runId: string) => void;
   trans: TranslationBundle;
 }
@@ -53,9 +54,9 @@ interface IOutcome {
  * Everybody's jobs, of which some can be chosen to do something to them.
  */
 export function JobsTable(props: IProps): JSX.Element {
-  const { client, cluster, openRun, trans } = props;
+  const { client, cluster, openRun, trans, view } = props;
   const { chosen, forget, selection } = useSelection(jobOf);
-  const there = useCluster(client, cluster);
+  const there = view.row;
   const able = actionsOf(there);
   const { act, busy, close, outcome } = useActing(
     props,
@@ -71,6 +72,7 @@ export function JobsTable(props: IProps): JSX.Element {
     <ServerTable
       load={load}
       label={trans.__('Jobs of all users')}
+      view={view}
       columns={jobColumns(trans, openRun)}
       empty={trans.__('No jobs are waiting or running.')}
       selection={able.length > 0 ? selection : undefined}

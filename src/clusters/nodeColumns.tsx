@@ -4,7 +4,7 @@ import * as React from 'react';
 import type { Schema } from '../api';
 import { StateChip } from '../components/stateChip';
 import { momentText } from '../components/words';
-import { imageStatusText } from '../hyperpod/words';
+import { imageStatusText } from './awsWords';
 import { clipped, momentColumn, share, stateColumn, wrapped } from './cells';
 import { DeviceSquares, othersText } from './devices';
 import { IColumn } from './serverTable';

@@ -13,8 +13,10 @@ import type { INodeOpeners } from '../nodes/openers';
 import { useNodeActions } from '../nodes/useNodeActions';
 import { IClusterClient } from './client';
 import { nodeColumns } from './nodeColumns';
+import { NodeDrawer } from './nodeDrawer';
 import { IColumn, ServerTable } from './serverTable';
 import { ITableQuery, TableRow, valueText } from './types';
+import type { ClusterView } from './view';
 
 /**
  * What a table of nodes needs.
@@ -22,37 +24,66 @@ import { ITableQuery, TableRow, valueText } from './types';
 export interface INodesTable extends INodeOpeners {
   cluster: string;
   client: IClusterClient;
+  view: ClusterView;
   /** Requests that do something to nodes. */
   nodeClient: INodeClient;
+  openRun: (runId: string) => void;
+  isShown: () => boolean;
+  /** A node whose details are in view to begin with. */
+  node: string | null;
   trans: TranslationBundle;
 }
 
 /**
  * The nodes of a cluster, as its scheduler and AWS know them: what comes first at once, the others as they come. Some can be chosen to do something to
- * them, and each that has an instance has its terminal and its logs.
+ * them, and each that has an instance has its terminal and its logs. The name of a node shows all about it.
  */
-export function NodesTable(
-  props: INodesTable & { isShown: () => boolean }
-): JSX.Element {
-  const { client, cluster, isShown, nodeClient, trans } = props;
+export function NodesTable(props: INodesTable): JSX.Element {
+  const { client, cluster, isShown, nodeClient, trans, view } = props;
+  const [node, setNode] = React.useState(props.node);
   const actions = useNodeActions({ client: nodeClient, cluster, trans });
   const load = useAnew(
     () => (query: ITableQuery) => client.table(cluster, 'nodes', query),
     actions.turn
   );
   const [name, ...others] = nodeColumns(trans);
+  const named = {
+    ...name,
+    render: (row: TableRow) => (
+      <button
+        type="button"
+        className="jp-HyperPod-link jp-HyperPod-Table-name"
+        aria-expanded={row.name === node}
+        onClick={() => setNode(valueText(row.name))}
+      >
+        {valueText(row.name)}
+      </button>
+    )
+  };
   return (
-    <ServerTable
-      load={load}
-      label={trans.__('Nodes')}
-      columns={[name, ...buttonColumns(props), ...others]}
-      empty={trans.__('This cluster has no nodes.')}
-      isShown={isShown}
-      selection={actions.abilities.length > 0 ? actions.selection : undefined}
-      trans={trans}
-    >
-      <NodeActionBar actions={actions} trans={trans} />
-    </ServerTable>
+    <div className="jp-HyperPod-WithDrawer">
+      <ServerTable
+        load={load}
+        label={trans.__('Nodes')}
+        columns={[named, ...buttonColumns(props), ...others]}
+        empty={trans.__('This cluster has no nodes.')}
+        isShown={isShown}
+        view={view}
+        selection={actions.abilities.length > 0 ? actions.selection : undefined}
+        trans={trans}
+      >
+        <NodeActionBar actions={actions} trans={trans} />
+      </ServerTable>
+      {node !== null && (
+        <NodeDrawer
+          {...props}
+          key={node}
+          node={node}
+          columns={others}
+          close={() => setNode(null)}
+        />
+      )}
+    </div>
   );
 }
 
@@ -61,7 +92,7 @@ function buttonColumns({
   openLogs,
   openTerminal,
   trans
-}: INodesTable): readonly IColumn[] {
+}: Pick<INodesTable, 'openLogs' | 'openTerminal' | 'trans'>): readonly IColumn[] {
   return [
     {
       name: 'terminal',

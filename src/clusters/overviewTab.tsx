@@ -1,5 +1,4 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { ISignal } from '@lumino/signaling';
 import * as React from 'react';
 
 import type { Schema } from '../api';
@@ -7,13 +6,13 @@ import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { useLoaded } from '../components/useLoaded';
 import { durationText, momentText } from '../components/words';
-import type { IRunChange } from '../runs/model';
 import { Age } from './age';
 import { Bar } from './bar';
 import { IClusterClient } from './client';
 import { gpuName } from './devices';
 import { NodeMap } from './nodeMap';
 import { clusterStateText } from './states';
+import { ClusterView, useLive } from './view';
 
 type IOverview = Schema<'ClusterOverview'>;
 type IJob = Schema<'Job'>;
@@ -22,11 +21,10 @@ type IQueue = Schema<'Queue'>;
 interface IProps {
   readonly cluster: string;
   readonly client: IClusterClient;
-  /** A run came into another state: then the cluster is read again. */
-  readonly runChanged: ISignal<unknown, IRunChange>;
+  readonly view: ClusterView;
   readonly openRun: (runId: string) => void;
-  /** Show the nodes. */
-  readonly openNodes: () => void;
+  /** Show a node. */
+  readonly openNode: (name: string) => void;
   readonly trans: TranslationBundle;
 }
 
@@ -34,26 +32,13 @@ interface IProps {
  * The first tab of a cluster: free GPUs, a map of the nodes, the queues, and the jobs that wait.
  */
 export function OverviewTab(props: IProps): JSX.Element {
-  const { client, cluster, runChanged, trans } = props;
-  const load = React.useCallback(async () => {
-    const overview = await client.overview(cluster);
-    const now = new Date().toISOString();
-    return { ...overview, as_of: overview.as_of ?? now };
-  }, [client, cluster]);
+  const { client, cluster, trans, view } = props;
+  const load = React.useCallback(
+    () => client.overview(cluster, false),
+    [client, cluster]
+  );
   const { error, renew, value } = useLoaded(load);
-  const renewed = React.useRef(renew);
-  renewed.current = renew;
-  React.useEffect(() => {
-    const update = (_: unknown, { run }: IRunChange) => {
-      if (run.cluster === cluster) {
-        renewed.current();
-      }
-    };
-    runChanged.connect(update);
-    return () => {
-      runChanged.disconnect(update);
-    };
-  }, [cluster, runChanged]);
+  useLive(view, renew);
   if (value === null) {
     return error ? (
       <ErrorMessage error={error} trans={trans} retry={renew} />
@@ -65,12 +50,7 @@ export function OverviewTab(props: IProps): JSX.Element {
   }
   return (
     <div className="jp-HyperPod-Overview">
-      <div className="jp-HyperPod-Overview-head">
-        <Age aged={value} trans={trans} />
-        <button type="button" className="jp-HyperPod-button" onClick={renew}>
-          {trans.__('Refresh')}
-        </button>
-      </div>
+      {value.problem && <Age aged={value} trans={trans} />}
       {error && <ErrorMessage error={error} trans={trans} />}
       <Notes notes={value.notes} />
       <Tiles value={value} trans={trans} />
@@ -99,9 +79,11 @@ function Tiles(props: {
               ? trans.__('%1 free', gpuName(gpus.type))
               : trans.__('GPUs free')
           }
-          number={gpus.free}
+          number={gpus.free ?? '–'}
           detail={
-            gpus.unavailable > 0
+            gpus.free === null
+              ? trans.__('of %1 · hidden from you', gpus.total)
+              : gpus.unavailable > 0
               ? trans.__(
                   'of %1 · %2 out of service',
                   gpus.total,
@@ -110,10 +92,12 @@ function Tiles(props: {
               : trans.__('of %1', gpus.total)
           }
         >
-          <Bar
-            parts={[{ use: 'used', amount: gpus.used }]}
-            total={gpus.total}
-          />
+          {gpus.used !== null && (
+            <Bar
+              parts={[{ use: 'used', amount: gpus.used }]}
+              total={gpus.total}
+            />
+          )}
         </Tile>
       ))}
       <Tile
@@ -137,7 +121,7 @@ function Tiles(props: {
 
 function Tile(props: {
   label: string;
-  number: number;
+  number: number | string;
   detail: string;
   children?: React.ReactNode;
 }): JSX.Element {
@@ -159,7 +143,7 @@ function nextStart(waiting: readonly IJob[], trans: TranslationBundle): string {
 }
 
 function Nodes(props: IProps & { value: IOverview }): JSX.Element | null {
-  const { openNodes, trans, value } = props;
+  const { openNode, trans, value } = props;
   const jobs = React.useMemo(
     () => new Map(value.running.map(job => [job.scheduler_id, job])),
     [value.running]
@@ -170,7 +154,7 @@ function Nodes(props: IProps & { value: IOverview }): JSX.Element | null {
       <NodeMap
         nodes={value.nodes}
         jobs={jobs}
-        openNode={openNodes}
+        openNode={openNode}
         trans={trans}
       />
     </section>

@@ -1,157 +1,215 @@
-import { ReactWidget } from '@jupyterlab/ui-components';
-import { Message } from '@lumino/messaging';
-import { ISignal } from '@lumino/signaling';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { Tabs } from '../components/tabs';
-import type { IRunChange } from '../runs/model';
-import { CallsNote } from './callsNote';
-import { endedColumns, runColumns } from './jobColumns';
-import { JobsTable } from './jobsTable';
+import { WatchingPage } from '../components/watchingWidget';
+import type { IEventClient } from '../events/client';
+import { EventsTable } from '../events/table';
+import { GovernanceTab } from '../governance/tab';
+import type { IMetricsClient } from '../metrics/client';
+import { MetricsTab } from '../metrics/page';
+import { AwsDetail } from './awsDetail';
+import type { IClusterClient } from './client';
+import { ClusterHead } from './head';
+import { JobsTab } from './jobsTab';
 import { INodesTable, NodesTable } from './nodesTable';
 import { OverviewTab } from './overviewTab';
 import { queueColumns } from './queueColumns';
-import { ServerTable } from './serverTable';
-import { ITablePage, ITableQuery, TableKind } from './types';
+import { LoadedTable } from './serverTable';
+import type { ClusterStore } from './store';
+import { ICluster } from './types';
+import { ClusterView } from './view';
 
-const TABS = ['overview', 'queues', 'jobs', 'nodes', 'finished'] as const;
-type Tab = (typeof TABS)[number];
+const TABS = [
+  'overview',
+  'jobs',
+  'queues',
+  'nodes',
+  'metrics',
+  'events',
+  'settings'
+] as const;
+
+/** A tab of a cluster's page. */
+export type ClusterTab = (typeof TABS)[number];
+
+/** The tab with a name; undefined for none. */
+export function tabNamed(name: unknown): ClusterTab | undefined {
+  return TABS.find(tab => tab === name);
+}
+
+/** Clusters of which AWS keeps events. */
+const WITH_EVENTS = 'Continuous';
 
 /**
- * A cluster in the main area: its nodes, its queues, everybody's jobs, and what ended.
+ * A cluster in the main area: what its scheduler and AWS know of it. Nothing is asked for while it is hidden.
  */
-export class ClusterPage extends ReactWidget {
+export class ClusterPage extends WatchingPage<ClusterView> {
   constructor(options: ClusterPage.IOptions) {
-    super();
-    this.addClass('jp-HyperPod-ClusterPage');
-    this.node.tabIndex = -1;
-    this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', options.cluster);
-    this.cluster = options.cluster;
+    const { client, cluster, store } = options;
+    super(new ClusterView(client, cluster, store), cluster);
+    this.cluster = cluster;
     this._options = options;
+    this._tab = options.tab ?? 'overview';
   }
 
   readonly cluster: string;
 
-  protected override onActivateRequest(msg: Message): void {
-    super.onActivateRequest(msg);
-    this.node.focus();
+  /** The tab in view. */
+  get tab(): ClusterTab {
+    return this._tab;
+  }
+
+  /** Another tab is in view. */
+  get tabChanged(): ISignal<this, void> {
+    return this._tabChanged;
   }
 
   protected override render(): JSX.Element {
-    return <ClusterTables {...this._options} isShown={this._isShown} />;
+    const { newRun, trans } = this._options;
+    const { row } = this.watched;
+    const tabs = tabsOf(row);
+    const labels = tabLabels(trans);
+    return (
+      <>
+        <ClusterHead view={this.watched} newRun={newRun} trans={trans} />
+        <Tabs
+          label={trans.__('Cluster views')}
+          tabs={tabs.map(name => ({ name, label: labels[name] }))}
+          first={this._tab}
+          onChoose={tab => {
+            this._tab = tab;
+            this._tabChanged.emit();
+          }}
+        >
+          {(tab, choose) => (
+            <TabContent
+              {...this._options}
+              view={this.watched}
+              isShown={this._isShown}
+              tab={tab}
+              openNode={name => {
+                this._node = name;
+                choose('nodes');
+              }}
+              node={this._node}
+            />
+          )}
+        </Tabs>
+      </>
+    );
   }
 
   private readonly _isShown = () => this.isVisible && !document.hidden;
   private readonly _options: ClusterPage.IOptions;
+  private readonly _tabChanged = new Signal<this, void>(this);
+  private _tab: ClusterTab;
+  private _node: string | null = null;
 }
 
 export namespace ClusterPage {
-  export interface IOptions extends INodesTable {
+  export interface IOptions extends Omit<
+    INodesTable,
+    'view' | 'isShown' | 'node'
+  > {
+    client: IClusterClient;
+    store: ClusterStore;
+    /** Requests on the cluster's events. */
+    eventClient: IEventClient;
+    metricsClient: IMetricsClient;
+    /** The first tab in view; default: the overview. */
+    tab?: ClusterTab;
+    newRun: () => void;
+    /** Write the cluster into the configuration, once the user has seen what is written. */
+    connect: (cluster: ICluster) => void;
     openRun: (runId: string) => void;
-    /** A run came into another state. */
-    runChanged: ISignal<unknown, IRunChange>;
   }
 }
 
-type IProps = ClusterPage.IOptions & { isShown: () => boolean };
-
-function ClusterTables(props: IProps): JSX.Element {
-  const { client, cluster, trans } = props;
-  const labels: Readonly<Record<Tab, string>> = {
-    overview: trans.__('Overview'),
-    queues: trans.__('Queues'),
-    jobs: trans.__('Jobs'),
-    nodes: trans.__('Nodes'),
-    finished: trans.__('Finished')
-  };
-  return (
-    <>
-      <h1>{cluster}</h1>
-      <CallsNote client={client} cluster={cluster} trans={trans} />
-      <Tabs
-        label={trans.__('Cluster views')}
-        tabs={TABS.map(name => ({ name, label: labels[name] }))}
-      >
-        {(tab, choose) => (
-          <TabTables {...props} tab={tab} openNodes={() => choose('nodes')} />
-        )}
-      </Tabs>
-    </>
-  );
+/** The tabs that can work. */
+function tabsOf(row: ICluster | null): readonly ClusterTab[] {
+  const hyperpod = row?.hyperpod ?? null;
+  const scheduled = row === null || row.configured;
+  return [
+    'overview',
+    ...(scheduled ? (['jobs', 'queues'] as const) : []),
+    'nodes',
+    ...(hyperpod ? (['metrics'] as const) : []),
+    ...(hyperpod?.provisioning === WITH_EVENTS ? (['events'] as const) : []),
+    ...(hyperpod ? (['settings'] as const) : [])
+  ];
 }
 
+function tabLabels(
+  trans: TranslationBundle
+): Readonly<Record<ClusterTab, string>> {
+  return {
+    overview: trans.__('Overview'),
+    jobs: trans.__('Jobs'),
+    queues: trans.__('Queues'),
+    nodes: trans.__('Nodes'),
+    metrics: trans.__('Metrics'),
+    events: trans.__('Events'),
+    settings: trans.__('Settings')
+  };
+}
+
+type IProps = ClusterPage.IOptions & {
+  view: ClusterView;
+  isShown: () => boolean;
+  tab: ClusterTab;
+  openNode: (name: string) => void;
+  node: string | null;
+};
+
 /** What is in a tab. Only that is asked for, and is in the page. */
-function TabTables(
-  props: IProps & { tab: Tab; openNodes: () => void }
-): JSX.Element {
-  const { client, cluster, tab, trans } = props;
-  const [load] = React.useState(
-    () => (kind: TableKind) => (query: ITableQuery) =>
-      client.table(cluster, kind, query)
-  );
+function TabContent(props: IProps): JSX.Element {
+  const { client, cluster, tab, trans, view } = props;
+  const isConfigured = view.row?.configured ?? true;
   switch (tab) {
-    case 'overview':
-      return <OverviewTab {...props} />;
     case 'jobs':
-      return <JobsTable {...props} />;
-    case 'nodes':
-      return <NodesTable {...props} />;
-    case 'finished':
-      return <FinishedTables {...props} load={load} />;
-    default:
+      return <JobsTab {...props} />;
+    case 'queues':
       return (
         <LoadedTable
           kind="queues"
-          load={load}
+          client={client}
+          cluster={cluster}
+          view={view}
           label={trans.__('Queues')}
           columns={queueColumns(trans)}
           empty={trans.__('This cluster has no queues.')}
           trans={trans}
         />
       );
+    case 'nodes':
+      return <NodesTable {...props} />;
+    case 'metrics':
+      return (
+        <MetricsTab
+          client={props.metricsClient}
+          cluster={cluster}
+          isShown={props.isShown}
+          trans={trans}
+        />
+      );
+    case 'events':
+      return <EventsTable {...props} client={props.eventClient} />;
+    case 'settings':
+      return (
+        <>
+          <AwsDetail {...props} />
+          {view.row?.orchestrator === 'kubernetes' && (
+            <GovernanceTab {...props} />
+          )}
+        </>
+      );
+    default:
+      return isConfigured ? (
+        <OverviewTab {...props} />
+      ) : (
+        <AwsDetail {...props} />
+      );
   }
-}
-
-type Loader = (kind: TableKind) => (query: ITableQuery) => Promise<ITablePage>;
-
-/** The user's own runs that ended, from the storage partition, and everybody's jobs that ended, as long as the cluster remembers them. */
-function FinishedTables(
-  props: ClusterPage.IOptions & { load: Loader }
-): JSX.Element {
-  const { load, openRun, trans } = props;
-  return (
-    <>
-      <LoadedTable
-        kind="runs"
-        load={load}
-        label={trans.__('My finished runs')}
-        columns={runColumns(trans, openRun)}
-        empty={trans.__('You have no finished runs on this cluster.')}
-        fixed
-        trans={trans}
-      />
-      <LoadedTable
-        kind="ended"
-        load={load}
-        label={trans.__('Recently finished jobs (all users)')}
-        columns={endedColumns(trans, openRun)}
-        sort="-ends_at"
-        empty={trans.__('The cluster has no record of finished jobs.')}
-        trans={trans}
-      />
-    </>
-  );
-}
-
-/** A table of one kind; its loader stays the same as long as it is shown. */
-function LoadedTable(
-  props: Omit<React.ComponentProps<typeof ServerTable>, 'load'> & {
-    kind: TableKind;
-    load: Loader;
-  }
-): JSX.Element {
-  const { kind, load, ...rest } = props;
-  const rows = React.useMemo(() => load(kind), [kind, load]);
-  return <ServerTable {...rest} load={rows} />;
 }

@@ -4,7 +4,7 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { WidgetTracker } from '@jupyterlab/apputils';
-import { JSONObject } from '@lumino/coreutils';
+import { JSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
@@ -33,57 +33,121 @@ export const clustersPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('Open Cluster'),
       caption: trans.__('Show the nodes, queues and jobs of a cluster'),
       icon: hyperPodIcon,
-      describedBy: {
-        args: {
-          type: 'object',
-          properties: {
-            cluster: { type: 'string', description: 'The cluster’s name' }
-          },
-          required: ['cluster'],
-          additionalProperties: false
-        }
-      },
+      describedBy: { args: ARGUMENTS },
       execute: async args => {
         const { cluster } = args;
         if (typeof cluster !== 'string') {
           throw new Error('cluster is missing');
         }
-        return openCluster(app, hyperPod, tracker, cluster);
+        return openCluster(app, hyperPod, tracker, { ...args, cluster });
+      }
+    });
+    app.commands.addCommand(CommandIDs.connectCluster, {
+      label: trans.__('Connect Cluster…'),
+      caption: trans.__(
+        'Add a HyperPod cluster of your AWS account to the configuration'
+      ),
+      describedBy: { args: CONNECT_ARGUMENTS },
+      execute: async args => {
+        const { cluster } = args;
+        if (typeof cluster !== 'string') {
+          throw new Error('cluster is missing');
+        }
+        const { connectCluster } = await import('./connect');
+        const name = await connectCluster(hyperPod, cluster);
+        if (name !== null) {
+          await app.commands.execute(CommandIDs.openCluster, { cluster: name });
+        }
+        return { cluster: name };
       }
     });
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openCluster,
-        args: page => ({ cluster: page.cluster }),
+        args: page => ({
+          cluster: page.cluster,
+          name: page.title.label,
+          tab: page.tab
+        }),
         name: page => page.cluster
       });
     }
   }
 };
 
+const CONNECT_ARGUMENTS: JSONObject = {
+  type: 'object',
+  properties: {
+    cluster: { type: 'string', description: 'Its name or ARN in AWS' }
+  },
+  required: ['cluster'],
+  additionalProperties: false
+};
+
+const ARGUMENTS: JSONObject = {
+  type: 'object',
+  properties: {
+    cluster: {
+      type: 'string',
+      description:
+        'The cluster’s name in the configuration, or its name or ARN in AWS'
+    },
+    name: {
+      type: 'string',
+      description: 'The page’s title; default: the cluster'
+    },
+    tab: {
+      type: 'string',
+      description:
+        'The tab in view: overview, jobs, queues, nodes, metrics, events or settings'
+    }
+  },
+  required: ['cluster'],
+  additionalProperties: false
+};
+
 async function openCluster(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
   tracker: WidgetTracker<ClusterPage>,
-  cluster: string
+  args: ReadonlyPartialJSONObject & { cluster: string }
 ): Promise<JSONObject> {
+  const { cluster, name, tab } = args;
+  const { client, clusterClient, trans } = hyperPod;
   await openPage(app, tracker, `hyperpod-cluster-${cluster}`, async () => {
-    const [{ NodeClient }, { nodeOpeners }, { ClusterPage }] =
-      await Promise.all([
-        import('../nodes/client'),
-        import('../nodes/openers'),
-        import('./page')
-      ]);
+    const [
+      { NodeClient },
+      { nodeOpeners },
+      { EventClient },
+      { MetricsClient },
+      { ClusterPage, tabNamed }
+    ] = await Promise.all([
+      import('../nodes/client'),
+      import('../nodes/openers'),
+      import('../events/client'),
+      import('../metrics/client'),
+      import('./page')
+    ]);
     const page = new ClusterPage({
       cluster,
-      client: hyperPod.clusterClient,
-      nodeClient: new NodeClient(hyperPod.client),
-      ...nodeOpeners(app, cluster, hyperPod.trans),
+      client: clusterClient,
+      store: hyperPod.clusters,
+      nodeClient: new NodeClient(client),
+      eventClient: new EventClient(client),
+      metricsClient: new MetricsClient(client),
+      ...nodeOpeners(app, cluster, trans),
+      tab: tabNamed(tab),
+      newRun: () =>
+        void app.commands.execute(CommandIDs.newRun, { cluster }),
+      connect: row =>
+        void app.commands.execute(CommandIDs.connectCluster, {
+          cluster: row.hyperpod?.arn ?? row.name
+        }),
       openRun: runId => void hyperPod.openRun(runId),
-      runChanged: hyperPod.runs.stateChanged,
-      trans: hyperPod.trans
+      trans
     });
-    page.title.label = cluster;
+    page.tabChanged.connect(() => void tracker.save(page));
+    page.title.label = typeof name === 'string' ? name : cluster;
     return page;
   });
   return { cluster };

@@ -5,8 +5,16 @@ import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { Age } from './age';
-import { ITablePage, ITableQuery, TableRow, valueText } from './types';
+import type { IClusterClient } from './client';
+import {
+  ITablePage,
+  ITableQuery,
+  TableKind,
+  TableRow,
+  valueText
+} from './types';
 import { ITableState, useTable } from './useTable';
+import type { ClusterView } from './view';
 
 /**
  * A column of a table.
@@ -50,6 +58,8 @@ interface IProps {
   choice?: unknown;
   /** For what AWS tells: whether somebody looks. Then it is read again by itself. */
   isShown?: () => boolean;
+  /** The cluster: the table is read again whenever the cluster was. Its page has the age and the button that refreshes all. */
+  view?: ClusterView;
   /** Stands between the head and the rows. */
   children?: React.ReactNode;
   trans: TranslationBundle;
@@ -64,7 +74,8 @@ export function ServerTable(props: IProps): JSX.Element {
     load,
     props.sort ?? props.columns[0].name,
     props.isShown,
-    props.choice
+    props.choice,
+    props.view
   );
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
@@ -80,13 +91,16 @@ export function ServerTable(props: IProps): JSX.Element {
         label={label}
         page={page}
         fixed={fixed}
+        isLive={props.view !== undefined}
         trans={trans}
       />
       {table.error && (
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
       {!isGone && props.children}
-      {page && <Age aged={page} trans={trans} />}
+      {page && (!props.view || page.problem) && (
+        <Age aged={page} trans={trans} />
+      )}
       <Notes notes={page?.notes ?? []} />
       {page && !isHidden && (
         <Rows
@@ -105,6 +119,24 @@ export function ServerTable(props: IProps): JSX.Element {
       )}
     </section>
   );
+}
+
+/**
+ * A table of one kind of a cluster's rows; it stays the same as long as it is shown.
+ */
+export function LoadedTable(
+  props: Omit<IProps, 'load'> & {
+    kind: TableKind;
+    client: IClusterClient;
+    cluster: string;
+  }
+): JSX.Element {
+  const { client, cluster, kind, ...rest } = props;
+  const load = React.useCallback(
+    (query: ITableQuery) => client.table(cluster, kind, query),
+    [client, cluster, kind]
+  );
+  return <ServerTable {...rest} load={load} />;
 }
 
 /** What is hidden says more than a table without rows. */
@@ -278,9 +310,10 @@ function TableHead(props: {
   label: string;
   page: ITablePage | null;
   fixed: boolean;
+  isLive: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { fixed, label, page, table, trans } = props;
+  const { fixed, isLive, label, page, table, trans } = props;
   const total = page?.total ?? null;
   return (
     <div className="jp-HyperPod-Table-head">
@@ -298,13 +331,15 @@ function TableHead(props: {
           onChange={event => table.filterBy(event.target.value)}
         />
       )}
-      <button
-        type="button"
-        className="jp-HyperPod-button"
-        onClick={table.retry}
-      >
-        {trans.__('Refresh')}
-      </button>
+      {!isLive && (
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          onClick={table.retry}
+        >
+          {trans.__('Refresh')}
+        </button>
+      )}
       <Pager table={table} page={page} trans={trans} />
     </div>
   );

@@ -2,6 +2,7 @@ import * as React from 'react';
 
 import { ILoaded, useLoaded } from '../components/useLoaded';
 import { ITablePage, ITableQuery } from './types';
+import { ClusterView, useLive } from './view';
 
 /** Rows of a page. */
 const LIMIT = 50;
@@ -39,12 +40,14 @@ export interface ITableState extends ILoaded<ITablePage> {
  * @param first - the column that it is sorted by at first
  * @param isShown - whether somebody looks at it: then it is read again by itself; left out where only the user has it read
  * @param choice - which rows there are at all: those of another begin with their first page
+ * @param view - the cluster: whenever it was read again, so is the table
  */
 export function useTable(
   load: (query: ITableQuery) => Promise<ITablePage>,
   first: string,
   isShown?: () => boolean,
-  choice?: unknown
+  choice?: unknown,
+  view?: ClusterView
 ): ITableState {
   const [sort, setSort] = React.useState(first);
   const [filter, setFilter] = React.useState('');
@@ -70,6 +73,7 @@ export function useTable(
   }, [load, cursor, sort, typed]);
   const loaded = useLoaded(read);
   useRenewal(loaded, isShown);
+  useLive(view, loaded.renew);
   return {
     ...loaded,
     retry: () => {

@@ -67,6 +67,12 @@ export abstract class Polled<T> implements IDisposable {
     void this._poll.refresh();
   }
 
+  /** Read it again, and wait for the answer; `error` says why there is none. */
+  protected async readNow(): Promise<void> {
+    await this._poll.refresh();
+    await this._poll.tick.catch(() => undefined);
+  }
+
   /** Whether somebody looks at it. */
   protected get isStarted(): boolean {
     return this._isStarted;

@@ -55,18 +55,28 @@ function TabBar<T extends string>(props: IBarProps<T>): JSX.Element {
 }
 
 /**
- * Tabs and the panel under them, the first one to begin with. Only what is shown is in the page.
+ * Tabs and the panel under them. Only what is shown is in the page. Where the chosen tab is there no more, the first one is shown.
  */
 export function Tabs<T extends string>(
   props: Pick<IBarProps<T>, 'label' | 'tabs'> & {
+    /** The tab to begin with; default: the first. */
+    first?: T;
+    /** Another tab was chosen. */
+    onChoose?: (tab: T) => void;
     /** A class of the panel. Such a panel can be scrolled, so the keyboard reaches it. */
     panelClass?: string;
     /** What the panel shows; with a function that goes to another tab. */
     children: (tab: T, choose: (tab: T) => void) => React.ReactNode;
   }
 ): JSX.Element {
-  const { children, label, panelClass, tabs } = props;
-  const [current, setCurrent] = React.useState(tabs[0].name);
+  const { children, label, onChoose, panelClass, tabs } = props;
+  const [chosen, setChosen] = React.useState(props.first ?? tabs[0].name);
+  const isThere = tabs.some(({ name }) => name === chosen);
+  const current = isThere ? chosen : tabs[0].name;
+  const choose = (tab: T) => {
+    setChosen(tab);
+    onChoose?.(tab);
+  };
   const id = React.useId();
   const tabId = (tab: T) => `${id}-${tab}`;
   return (
@@ -75,7 +85,7 @@ export function Tabs<T extends string>(
         label={label}
         tabs={tabs}
         current={current}
-        choose={setCurrent}
+        choose={choose}
         tabId={tabId}
         panelId={() => `${id}-panel`}
       />
@@ -87,7 +97,7 @@ export function Tabs<T extends string>(
         className={panelClass}
         tabIndex={panelClass === undefined ? undefined : 0}
       >
-        {children(current, setCurrent)}
+        {children(current, choose)}
       </div>
     </>
   );

@@ -48,6 +48,12 @@ export class Watched<
     super.refresh();
   }
 
+  /** Ask AWS now, and wait for the answer. */
+  async refreshNow(): Promise<void> {
+    this._forced = true;
+    await this.readNow();
+  }
+
   /** Read again what the server knows. */
   reread(): void {
     super.refresh();

@@ -16,9 +16,10 @@ const POLL = { name: 'metrics', interval: POLL_MS, linger: 0 };
 export class MetricsModel extends Polled<IMetrics> {
   constructor(
     private readonly _client: IMetricsClient,
-    private _subject: ISubject
+    private _subject: ISubject,
+    standby?: () => boolean
   ) {
-    super(POLL);
+    super({ ...POLL, ...(standby && { standby }) });
   }
 
   get subject(): ISubject {

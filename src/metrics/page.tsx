@@ -1,4 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
+import { UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
@@ -45,6 +46,35 @@ export namespace MetricsPage {
   }
 }
 
+/**
+ * The metrics of a cluster as a part of its page.
+ */
+export function MetricsTab(props: {
+  client: IMetricsClient;
+  cluster: string;
+  isShown: () => boolean;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { client, cluster, isShown, trans } = props;
+  const [model] = React.useState(
+    () =>
+      new MetricsModel(
+        client,
+        { cluster, node: null, seconds: HOUR },
+        () => !isShown() || document.hidden
+      )
+  );
+  React.useEffect(() => {
+    model.start();
+    return () => model.stop();
+  }, [model]);
+  return (
+    <UseSignal signal={model.changed}>
+      {() => <Metrics model={model} trans={trans} />}
+    </UseSignal>
+  );
+}
+
 function Metrics(props: {
   model: MetricsModel;
   trans: TranslationBundle;
@@ -54,11 +84,9 @@ function Metrics(props: {
   const { cluster, node, seconds } = subject;
   return (
     <>
-      <h1>
-        {node === null
-          ? trans.__('Metrics of %1', cluster)
-          : trans.__('Metrics of %1 in %2', node, cluster)}
-      </h1>
+      {node !== null && (
+        <h1>{trans.__('Metrics of %1 in %2', node, cluster)}</h1>
+      )}
       <label className="jp-HyperPod-Metrics-time">
         {trans.__('Time')}
         <select

@@ -5,7 +5,7 @@ import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
 import { IconButton } from '../components/iconButton';
-import { HyperpodSection } from '../hyperpod/section';
+import { HyperpodSection } from './awsSection';
 import { hyperPodIcon } from '../icons';
 import { LifecycleClient } from '../lifecycle/client';
 import { LifecycleLine } from '../lifecycle/line';

@@ -74,7 +74,7 @@ function makePanel(
     openCluster: (cluster: string) =>
       void app.commands.execute(CommandIDs.openCluster, { cluster }),
     openHyperpodCluster: (cluster: string, name: string) =>
-      void app.commands.execute(CommandIDs.openHyperpodCluster, {
+      void app.commands.execute(CommandIDs.openCluster, {
         cluster,
         name
       }),

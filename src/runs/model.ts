@@ -36,6 +36,7 @@ export interface IRunChange {
 export class RunsModel implements IDisposable {
   constructor(options: RunsModel.IOptions) {
     this._client = options.client;
+    this._inStep = options.inStep ?? (() => Promise.resolve());
     this._events = options.events ?? null;
     this._events?.connect(this._onEvent, this);
     this._poll = new Poll({
@@ -283,15 +284,19 @@ export class RunsModel implements IDisposable {
   private async _readStale(): Promise<void> {
     const stale = [...this._stale];
     this._stale.clear();
+    // What else shows these runs is read with them, so that no two places contradict each other for long.
+    const inStep = this._inStep();
     if (stale.length > 5) {
-      await this.refresh();
+      await Promise.all([this.refresh(), inStep]);
       return;
     }
     // A run that can't be read (deleted meanwhile) is the next list's business.
-    await Promise.all(stale.map(id => this.get(id).catch(() => undefined)));
+    const reads = stale.map(id => this.get(id).catch(() => undefined));
+    await Promise.all([...reads, inStep]);
   }
 
   private readonly _client: IRunClient;
+  private readonly _inStep: () => Promise<void>;
   private readonly _events: RunsModel.Events | null;
   private readonly _poll: Poll;
   private readonly _known = new Map<string, IRun>();
@@ -319,6 +324,8 @@ export namespace RunsModel {
   export interface IOptions {
     client: IRunClient;
     events?: Events;
+    /** Reads again what else shows runs, because some changed. */
+    inStep?: () => Promise<void>;
     /** Milliseconds between two looks at the list. */
     interval?: number;
   }

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.cluster import Cluster, WaitReason
+from hyperpod_jlab.core.cluster import Cluster, WaitReason, gpu_totals
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.local import machine, preflight
 from hyperpod_jlab.engines.local.board import Board, default_folder
 from hyperpod_jlab.engines.local.kind import SCHEDULER
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.engines.local.observe import entries_ahead, observe
+from hyperpod_jlab.engines.local.observe import entries_ahead, node_row, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
@@ -101,7 +101,7 @@ class LocalOrchestrator(Orchestrator):
     async def cluster(self) -> Cluster:
         """This machine's summary."""
         entries = await asyncio.to_thread(self._board().entries)
-        gpus = machine.gpus()
+        node = await asyncio.to_thread(node_row, entries)
         return Cluster(
             name=self.name,
             orchestrator=self.kind,
@@ -110,7 +110,8 @@ class LocalOrchestrator(Orchestrator):
             nodes=1,
             running=sum(entry.state == "running" for entry in entries),
             waiting=sum(entry.state in {"waiting", "held"} for entry in entries),
-            detail={"host": platform.node(), "slots": self._slots, "gpus": len(gpus)},
+            gpus=gpu_totals([node]),
+            detail={"host": platform.node(), "slots": self._slots, "gpus": node.accelerators},
         )
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:

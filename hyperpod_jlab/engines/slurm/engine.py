@@ -22,7 +22,7 @@ from hyperpod_jlab.engines.slurm.preflight import (
     dry_run_native,
     preflight,
 )
-from hyperpod_jlab.engines.slurm.queue import IDLE_POLL_S, PollInterval
+from hyperpod_jlab.engines.slurm.queue import PollInterval
 from hyperpod_jlab.engines.slurm.render import read_script, render
 from hyperpod_jlab.engines.slurm.ssh import build_transport
 from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
@@ -71,18 +71,26 @@ class SlurmOrchestrator(Orchestrator):
     # The other parts are imported on first use: a submit needs none of them.
 
     @property
-    def polling(self) -> PollInterval:
-        """The poll interval of the queue."""
-        return self._pace
+    def polling(self) -> SlurmOrchestrator:
+        """Polling of the queue and the nodes."""
+        return self
+
+    def mark_active(self) -> None:
+        """Mark the cluster as in use."""
+        self._pace.mark_active()
+
+    def refresh(self) -> None:
+        """Invalidate what was read of the queue and the nodes, at most once a second."""
+        self._pace.on_event()
+        if self._pace.may_refresh():
+            self.tables.forget()
 
     @cached_property
     def tables(self) -> SlurmTables:
         from hyperpod_jlab.engines.slurm.tables import SlurmTables
 
         runs_here = self._config.transport == "here"
-        return SlurmTables(
-            self._client, self._queue.all_queue, self._queue.user_queue, runs_here=runs_here
-        )
+        return SlurmTables(self._client, self._queue, self._pace, runs_here=runs_here)
 
     @cached_property
     def actions(self) -> SlurmActions:
@@ -202,7 +210,7 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.observe import ordered_repairs
 
         async def load_repairs() -> dict[str, NodeRepair]:
-            return ordered_repairs(await self.tables.nodes_query.get(IDLE_POLL_S))
+            return ordered_repairs(await self.tables.nodes_query.get(self._pace.table_max_age))
 
         return await with_repairs(observations, bundles, load_repairs, SCHEDULER)
 

@@ -17,6 +17,7 @@ from hyperpod_jlab.engines.slurm.queue import (
     SharedQueue,
     Snapshot,
     cache_path,
+    local_user_name,
     queue_snapshot,
 )
 from hyperpod_jlab.storage.partition import PathMap
@@ -47,22 +48,50 @@ class JobQueue:
             lambda: queue_snapshot(client.squeue()), cache_path("all", config)
         )
         """Snapshots of all jobs."""
+        self._user = local_user_name() if config.transport == "here" else ""
+        self._own: tuple[Snapshot, Snapshot] | None = None
+        self._last_own: Snapshot | None = None
 
     async def own_jobs(self) -> Snapshot:
-        cached = self.user_queue.last
-        snapshot = await self.user_queue.get(self._pace.max_age)
-        if cached is not None and snapshot is not cached and snapshot.has_changed_since(cached):
+        """This user's jobs. While a page shows the whole cluster, they come from the same snapshot as its tables, so that both always agree."""
+        everybodys = self.all_queue.fresh(self._pace.table_max_age)
+        if everybodys is None or not await self.user_name():
+            snapshot = await self.user_queue.get(self._pace.max_age)
+        else:
+            snapshot = await self._own_part(everybodys)
+        previous, self._last_own = self._last_own, snapshot
+        if (
+            previous is not None
+            and snapshot is not previous
+            and snapshot.has_changed_since(previous)
+        ):
             self._pace.on_event()
         return snapshot
 
     async def all_jobs(self) -> Snapshot:
         return await self.all_queue.get(max(5.0, self._pace.max_age))
 
+    async def user_name(self) -> str:
+        """This user's name on the cluster; empty if the cluster has none. Makes no scheduler call."""
+        if not self._user:
+            self._user = (await self._facts.probe()).user
+        return self._user
+
+    async def _own_part(self, everybodys: Snapshot) -> Snapshot:
+        if self._own is None or self._own[0] is not everybodys:
+            own = [job for job in everybodys.jobs if job.user == self._user]
+            self._own = everybodys, Snapshot.build(everybodys.time, own)
+        return self._own[1]
+
     def changed(self) -> None:
-        """Invalidate all snapshots after a possible change."""
+        """Invalidate all snapshots after a possible change, and expect more of them soon."""
+        self.forget()
+        self._pace.on_event()
+
+    def forget(self) -> None:
+        """Invalidate all snapshots."""
         self.user_queue.forget()
         self.all_queue.forget()
-        self._pace.on_event()
 
     async def cancel(self, job_id: str) -> None:
         """Cancel a job that is not ours to keep."""

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pwd
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,14 @@ async def queue_snapshot(listing: Awaitable[Sequence[SlurmJob]]) -> Snapshot:
     """Take a snapshot, timestamped before the query."""
     asked_at = time.time()
     return await asyncio.to_thread(Snapshot.build, asked_at, await listing)
+
+
+def local_user_name() -> str:
+    """This user's name on this machine."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def controller_query(load: Callable[[], Awaitable[Loaded]]) -> CachedQuery[Loaded]:
@@ -143,6 +152,13 @@ class SharedQueue:
         self._shared: Snapshot | None = None
         self._last_written: Snapshot | None = None
 
+    def fresh(self, max_age: float) -> Snapshot | None:
+        """The newest snapshot, if it is at most `max_age` seconds old and newer than the last change."""
+        last = self.last
+        if last is not None and self._changed_at < last.time and 0 <= last.age <= max_age:
+            return last
+        return None
+
     @property
     def last(self) -> Snapshot | None:
         """The newest snapshot, however old."""
@@ -165,9 +181,10 @@ class SharedQueue:
         Raises:
             UnreachableError: The controller does not answer.
         """
+        fresh = self.fresh(max_age)
+        if fresh is not None:
+            return fresh
         last = self.last
-        if last is not None and self._changed_at < last.time and 0 <= last.age <= max_age:
-            return last
         # In a thread: 10,000 jobs take 0.1 s to read and 0.04 s to write.
         shared = await asyncio.to_thread(read_queue, self._path, max(max_age, SHARED_TTL_S))
         if (
@@ -221,9 +238,9 @@ def write_queue(path: Path, snapshot: Snapshot) -> None:
 MIN_POLL_S = 1.0
 """Poll interval in seconds just after an event."""
 MAX_POLL_S = 75.0
-"""Poll interval in seconds after a long quiet period; with the panel's other queries that makes two calls a minute at most."""
-IDLE_POLL_S = 57.0
-"""The same for the cluster summary in open panels, each of which requests it once a minute."""
+"""Poll interval in seconds after a long quiet period: with all users' jobs and the nodes that makes two calls a minute at most."""
+TABLE_POLL_S = 2.0
+"""Minimum poll interval in seconds of the whole cluster: all users' jobs, and the nodes. A large cluster's queue takes a second to list."""
 _GROWTH_DIVISOR = 10.0
 _INACTIVE_AFTER_S = 90.0
 """Seconds without a request after which no client is assumed to be active; a visible panel requests every 60 s."""
@@ -235,6 +252,20 @@ class PollInterval:
     def __init__(self) -> None:
         self._last_event_at = time.monotonic()
         self._last_active_at: float | None = None
+        self._last_refresh_at = float("-inf")
+
+    def may_refresh(self) -> bool:
+        """Whether snapshots may be read again before their time: once a second. Each read by a poll is then a second old at most."""
+        now = time.monotonic()
+        if now - self._last_refresh_at < MIN_POLL_S:
+            return False
+        self._last_refresh_at = now
+        return True
+
+    @property
+    def table_max_age(self) -> float:
+        """The same for the whole cluster: all users' jobs, and the nodes."""
+        return max(TABLE_POLL_S, self.max_age)
 
     def on_event(self) -> None:
         """Note an event, so that more changes are expected soon."""

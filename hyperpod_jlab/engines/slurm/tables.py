@@ -8,16 +8,32 @@ import grp
 import os
 import pwd
 import re
+import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Resource
+from hyperpod_jlab.core.cluster import (
+    UNUSABLE,
+    Cluster,
+    Job,
+    Node,
+    Queue,
+    Resource,
+    Rows,
+    gpu_totals,
+)
 from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, parse_limit, parse_time
-from hyperpod_jlab.engines.slurm.queue import IDLE_POLL_S, SharedQueue, Snapshot, controller_query
+from hyperpod_jlab.engines.slurm.queue import (
+    PollInterval,
+    Snapshot,
+    controller_query,
+    local_user_name,
+)
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, cached_message, find_code
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -581,42 +597,32 @@ def _resources(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
     )
 
 
-NODES_TTL_S = 5.0
-"""Maximum age in seconds of a cached snapshot when a user opens or refreshes a table."""
-
 NAMES_TTL_S = 600.0
-"""The same for data that only an administrator changes, in tables that use it for details."""
+"""Maximum age in seconds of data that only an administrator changes."""
 
 _INFINITE = float("inf")
 
 
 class SlurmTables:
-    """Tables of one cluster.
+    """Tables of one cluster, all from the same snapshots of its jobs and nodes.
 
-    A panel that shows only the clusters costs one squeue a minute and one sinfo in ten minutes; an
-    open page that is not refreshed costs nothing.
+    They are read again as often as the poll interval says: at most two calls a minute while nothing happens.
 
     Args:
         client: The cluster's commands.
-        jobs: All users' jobs.
-        own_queue: This user's jobs.
-        runs_here: Whether the commands run on this machine, so that users and groups are the same
-            there.
+        queue: Its queue.
+        pace: The poll interval.
+        runs_here: Whether the commands run on this machine, so that groups are the same there.
     """
 
     def __init__(
-        self,
-        client: SlurmClient,
-        jobs: SharedQueue,
-        own_queue: SharedQueue,
-        *,
-        runs_here: bool,
+        self, client: SlurmClient, queue: JobQueue, pace: PollInterval, *, runs_here: bool
     ) -> None:
         self._client = client
-        self._jobs = jobs
-        self._own_queue = own_queue
+        self._queue = queue
+        self._pace = pace
         self._runs_here = runs_here
-        self._names: frozenset[str] = frozenset()
+        self._read_with: tuple[object, Snapshot] | None = None
         self.nodes_query = controller_query(self._load_nodes)
         self.queues_query = controller_query(self._load_queues)
         # Tables are requested page by page, so rows are cached until the next snapshot.
@@ -624,50 +630,66 @@ class SlurmTables:
         self._rows = JobRows()
         self._job_rows: Cache[Hashable, list[Job]] = Cache(_INFINITE, limit=1)
 
-    async def nodes(self) -> list[Node]:
+    async def nodes(self) -> Rows[Node]:
         """All nodes, with the jobs on them."""
-        nodes, jobs = await asyncio.gather(
-            self.nodes_query.get(NODES_TTL_S), self._jobs.get(NODES_TTL_S)
-        )
+        nodes, jobs = await self._snapshots()
         return await self._build_node_rows(nodes, jobs)
 
-    async def queues(self) -> list[Queue]:
-        partitions, nodes, jobs = await asyncio.gather(
-            self.queues_query.get(NODES_TTL_S),
-            self.nodes_query.get(NODES_TTL_S),
-            self._jobs.get(NODES_TTL_S),
+    async def queues(self) -> Rows[Queue]:
+        (nodes, jobs), partitions = await asyncio.gather(
+            self._snapshots(), self.queues_query.get(NAMES_TTL_S)
         )
         rows = await self._build_node_rows(nodes, jobs)
         groups = await asyncio.to_thread(self._groups)
-        return await asyncio.to_thread(queue_rows, partitions, rows, jobs.jobs, groups)
+        queues = await asyncio.to_thread(queue_rows, partitions, rows, jobs.jobs, groups)
+        return Rows(queues, as_of=rows.as_of)
 
-    async def jobs(self) -> list[Job]:
+    async def jobs(self) -> Rows[Job]:
         """All users' jobs, including ended ones while the controller still knows them."""
-        snapshot = await self._jobs.get(NODES_TTL_S)
-        own_names = await self._own_names(snapshot)
+        snapshot = await self._queue.all_queue.get(self._pace.table_max_age)
+        own_names = frozenset({await self._queue.user_name()})
         make = partial(asyncio.to_thread, self._rows.convert, snapshot.jobs, own_names)
-        return await self._job_rows.get((snapshot.time, own_names), make)
+        rows = await self._job_rows.get((snapshot.time, own_names), make)
+        return Rows(rows, as_of=snapshot.time)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
         """The cluster's summary."""
-        jobs, nodes = await asyncio.gather(
-            self._jobs.get(IDLE_POLL_S), self.nodes_query.get(NAMES_TTL_S)
-        )
-        states = [node.state for node in nodes.values()]
+        nodes, jobs = await self._snapshots()
+        rows = await self._build_node_rows(nodes, jobs)
         return Cluster(
             name=name,
             orchestrator=kind,
             default=False,
             state="up",
             reason="; ".join(self._client.transport.notes) or None,
-            nodes=len(states),
+            nodes=len(rows),
             running=sum(not job.is_ended and not job.is_waiting for job in jobs.jobs),
             waiting=sum(job.is_waiting for job in jobs.jobs),
+            as_of=rows.as_of,
+            gpus=gpu_totals(rows),
             detail={
-                "nodes_unusable": sum(state in UNUSABLE for state in states),
+                "nodes_unusable": sum(row.state in UNUSABLE for row in rows),
                 "scheduler_calls": self._client.calls_last_minute,
             },
         )
+
+    def forget(self) -> None:
+        """Invalidate all snapshots but those of names."""
+        self._queue.forget()
+        self.nodes_query.forget()
+
+    async def _snapshots(self) -> tuple[dict[str, SlurmNode], Snapshot]:
+        """The nodes and the jobs. Nodes that were read before a job changed may contradict the jobs, so they are read again."""
+        jobs, nodes = await asyncio.gather(
+            self._queue.all_queue.get(self._pace.table_max_age),
+            self.nodes_query.get(self._pace.table_max_age),
+        )
+        if self._read_with is None or self._read_with[0] is not nodes:
+            self._read_with = nodes, jobs
+        elif self._read_with[1] is not jobs and jobs.has_changed_since(self._read_with[1]):
+            nodes = await self.nodes_query.get(jobs.age)
+            self._read_with = nodes, jobs
+        return nodes, jobs
 
     async def _load_nodes(self) -> dict[str, SlurmNode]:
         argv, delimiter = nodes_command()
@@ -676,35 +698,19 @@ class SlurmTables:
     async def _load_queues(self) -> list[SlurmPartition]:
         return parse_partitions(await self._client.query(COMMAND))
 
-    async def _build_node_rows(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> list[Node]:
+    async def _build_node_rows(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> Rows[Node]:
         async def make() -> tuple[list[Node], object]:
             # The key includes the nodes themselves, so that no other snapshot gets the same id.
             return await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs), nodes
 
         rows, _ = await self._node_rows.get((id(nodes), jobs.time), make)
-        return rows
-
-    async def _own_names(self, all_jobs: Snapshot) -> frozenset[str]:
-        """This user's name on the cluster; if only a login node knows it, the name on this user's own jobs."""
-        if self._runs_here:
-            return frozenset({_local_user_name()})
-        if all_jobs.jobs:
-            own_queue = await self._own_queue.get(NAMES_TTL_S if self._names else IDLE_POLL_S)
-            self._names |= {job.user for job in own_queue.jobs}
-        return self._names
+        return Rows(rows, as_of=min(jobs.time, time.time() - self.nodes_query.age))
 
     def _groups(self) -> frozenset[str] | None:
         """This user's groups, if they are this machine's. None for root, who may use every queue."""
         if not self._runs_here or os.geteuid() == 0:
             return None
-        return _user_groups(_local_user_name())
-
-
-def _local_user_name() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
+        return _user_groups(local_user_name())
 
 
 def _user_groups(user: str) -> frozenset[str] | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.clusters.routes import AwsAged, AwsTableQuery, aws_freshness
+from hyperpod_jlab.clusters.routes import AwsAged, LiveTableQuery, aws_freshness
 from hyperpod_jlab.core.events import (
     ClusterEvent,
     EventFilter,
@@ -36,7 +36,7 @@ class HyperpodEvents(AwsAged, Page):
     instances: list[str]
 
 
-class EventsQuery(AwsTableQuery):
+class EventsQuery(LiveTableQuery):
     """Which events."""
 
     level: Literal["info", "warn", "error"] | None = None

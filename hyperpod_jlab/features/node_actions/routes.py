@@ -84,6 +84,4 @@ def _request(cluster: str, body: NodeActionBody) -> NodeRequest:
 def _forget(services: Hyperpod, plan: NodeActionPlan) -> None:
     """Invalidate the cached tables of the nodes."""
     services.forget(plan.region, plan.cluster)
-    for name, config in services.settings.clusters.items():
-        if plan.cluster in {name, config.hyperpod_cluster}:
-            services.snapshots.forget(("nodes", name))
+    services.snapshots.forget()

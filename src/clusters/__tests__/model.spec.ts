@@ -1,6 +1,6 @@
 import { until } from '../../__tests__/until';
-import { FakeClusterClient, list } from '../../hyperpod/__tests__/fakes';
-import { RegionChoice } from '../../hyperpod/regions';
+import { FakeClusterClient, list } from './clusterFakes';
+import { RegionChoice } from '../regions';
 import { ClustersModel } from '../model';
 
 describe('ClustersModel', () => {

@@ -10,7 +10,7 @@ import {
   FakeNodeClient,
   problem
 } from '../../nodes/__tests__/fakes';
-import { FakeClusterClient, NODE, nodes } from '../../hyperpod/__tests__/fakes';
+import { FakeClusterClient, NODE, nodes } from './clusterFakes';
 import { NodesTable } from '../nodesTable';
 
 const trans = nullTranslator.load('hyperpod_jlab');

@@ -6,11 +6,11 @@ import { until } from '../../__tests__/until';
 import { AdminRights } from '../../admin/rights';
 import { ApiError } from '../../api';
 import { ClustersModel } from '../../clusters/model';
-import { FakeClusterClient, list } from '../../hyperpod/__tests__/fakes';
+import { FakeClusterClient, list } from '../../clusters/__tests__/clusterFakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
-import { RegionChoice } from '../../hyperpod/regions';
+import { RegionChoice } from '../../clusters/regions';
 import { HyperPodPanel } from '../panel';
 
 const cluster = answerOf('Cluster', {

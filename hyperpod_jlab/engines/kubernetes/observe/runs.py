@@ -402,6 +402,10 @@ class RunTracker:
         """Invalidate cached snapshots after a possible change."""
         self._poller.forget()
 
+    def refresh(self) -> None:
+        """The same; lists are watched, and so always current."""
+        self._poller.forget()
+
     async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """Observations of these runs."""
         locations = await self._locate_all(bundles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row, Rows
+from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Row, Rows, gpu_totals
 from hyperpod_jlab.core.errors import DeniedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
@@ -71,6 +71,7 @@ class KubernetesTables:
             nodes=None if isinstance(nodes, DeniedError) else len(nodes),
             running=states.count("running"),
             waiting=states.count("waiting") + states.count("held"),
+            gpus=() if isinstance(nodes, DeniedError) else gpu_totals(nodes),
             detail=detail,
         )
 

@@ -5,9 +5,15 @@ import { Widget } from '@lumino/widgets';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { HyperpodPage } from '../page';
-import { FakeEventClient } from './eventFakes';
-import { detail, FakeClusterClient, GOVERNANCE, NODE, nodes } from './fakes';
+import { HyperpodPage } from '../awsPage';
+import { FakeEventClient } from '../../events/__tests__/fakes';
+import {
+  detail,
+  FakeClusterClient,
+  GOVERNANCE,
+  NODE,
+  nodes
+} from './clusterFakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 

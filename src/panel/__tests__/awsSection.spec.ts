@@ -6,9 +6,13 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { ClustersModel } from '../../clusters/model';
 import { IClusterPage } from '../../clusters/types';
-import { RegionChoice } from '../regions';
-import { HyperpodSection } from '../section';
-import { FakeClusterClient, list, row } from './fakes';
+import { RegionChoice } from '../../clusters/regions';
+import { HyperpodSection } from '../awsSection';
+import {
+  FakeClusterClient,
+  list,
+  row
+} from '../../clusters/__tests__/clusterFakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 

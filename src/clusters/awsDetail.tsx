@@ -1,40 +1,38 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { Age } from '../clusters/age';
-import { clusterStateText } from '../clusters/states';
-import type { IClusterDetail } from '../clusters/types';
+import { Age } from './age';
+import type { ICluster, IClusterDetail } from './types';
+import type { ClusterView } from './view';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
-import { StateChip } from '../components/stateChip';
-import { Watched } from '../components/watched';
 import { momentText } from '../components/words';
 import { GroupsTable } from './groupsTable';
 import { ReachNote } from './reach';
-import { Settings } from './settings';
-import { IHyperpodCluster, LinkKind } from './types';
-import { imageStatusText, orchestratorText } from './words';
+import { Settings } from './awsSettings';
+import { IHyperpodCluster, LinkKind } from './awsTypes';
+import { imageStatusText, orchestratorText } from './awsWords';
 
 /**
- * What a HyperPod cluster is: its state, its instance groups, its settings, and where it is in AWS' web console.
+ * What AWS tells of a HyperPod cluster: its instance groups, its settings, and where it is in AWS' web console.
  */
-export function Overview(props: {
-  watched: Watched<IClusterDetail>;
-  showMetrics: () => void;
+export function AwsDetail(props: {
+  view: ClusterView;
+  connect: (cluster: ICluster) => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { showMetrics, trans, watched } = props;
-  const { value } = watched;
+  const { connect, trans, view } = props;
+  const { error: failure, value } = view.detail;
   const known = value?.cluster.hyperpod ?? null;
   // Of a cluster of the configuration there is something to say though AWS does not describe it.
-  const error = watched.error ?? (known === null ? value?.problem : null);
+  const error = failure ?? (known === null ? value?.problem : null);
   return (
     <>
       {error && (
         <ErrorMessage
           error={error}
           trans={trans}
-          retry={() => watched.refresh()}
+          retry={() => void view.refresh()}
         />
       )}
       {value === null && !error && (
@@ -42,39 +40,19 @@ export function Overview(props: {
           {trans.__('Loading…')}
         </p>
       )}
-      {value && known === null && !error && (
-        <Notes notes={[trans.__('This is not a HyperPod cluster.')]} />
-      )}
       {value && known && (
         <>
-          <div className="jp-HyperPod-Table-head">
-            <StateChip
-              state={known.state}
-              text={clusterStateText(known.state, trans)}
-              reason={known.reason}
+          {!value.cluster.configured && known.reach && (
+            <ReachNote
+              reach={known.reach}
+              connect={() => connect(value.cluster)}
               trans={trans}
             />
-            <Button press={() => watched.refresh()}>
-              {trans.__('Refresh')}
-            </Button>
-            <Button press={showMetrics}>{trans.__('Metrics')}</Button>
-          </div>
+          )}
           <Detail detail={value} known={known} trans={trans} />
         </>
       )}
     </>
-  );
-}
-
-function Button(props: {
-  press: () => void;
-  children: React.ReactNode;
-}): JSX.Element {
-  const { children, press } = props;
-  return (
-    <button type="button" className="jp-HyperPod-button" onClick={press}>
-      {children}
-    </button>
   );
 }
 
@@ -89,10 +67,8 @@ function Detail(props: IProps): JSX.Element {
   const { detail, known, trans } = props;
   return (
     <>
-      <Age aged={detail} trans={trans} />
-      <Notes notes={[known.reason ?? '']} />
+      {detail.problem && <Age aged={detail} trans={trans} />}
       <Facts {...props} />
-      {known.reach && <ReachNote reach={known.reach} trans={trans} />}
       {detail.links && <Links links={detail.links} trans={trans} />}
       {known.groups && <GroupsTable groups={known.groups} trans={trans} />}
       <Settings settings={known.settings} trans={trans} />

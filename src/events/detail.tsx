@@ -5,9 +5,9 @@ import * as React from 'react';
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
 import { momentText } from '../components/words';
-import type { IEventClient } from './eventClient';
-import { LevelChip, resourceText } from './eventColumns';
-import { IEventDetail } from './eventTypes';
+import type { IEventClient } from './client';
+import { LevelChip, resourceText } from './columns';
+import { IEventDetail } from './types';
 
 /**
  * Show the details of an event in a dialog: why something failed stands nowhere else.

@@ -1,11 +1,11 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { clipped } from '../clusters/cells';
-import { clusterStateText } from '../clusters/states';
+import { clipped } from './cells';
+import { clusterStateText } from './states';
 import { StateChip } from '../components/stateChip';
-import { IHyperpodGroup } from './types';
-import { capacityText } from './words';
+import { IHyperpodGroup } from './awsTypes';
+import { capacityText } from './awsWords';
 
 interface IColumn {
   readonly label: string;

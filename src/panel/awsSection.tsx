@@ -15,11 +15,11 @@ import { IconButton } from '../components/iconButton';
 import { Notes } from '../components/notes';
 import { SignalWidget } from '../components/signalWidget';
 import { DoctorLink } from '../doctor/doctorLink';
-import { reachText } from './reach';
-import { RegionField } from './regionField';
-import type { RegionChoice } from './regions';
-import { IHyperpodCluster, IReach } from './types';
-import { orchestratorText } from './words';
+import { reachText } from '../clusters/reach';
+import { RegionField } from '../clusters/regionField';
+import type { RegionChoice } from '../clusters/regions';
+import { IHyperpodCluster, IReach } from '../clusters/awsTypes';
+import { orchestratorText } from '../clusters/awsWords';
 
 /** Codes of there being no AWS account, or none that is known: no faults. */
 const NO_REGION = 'no_aws_region';

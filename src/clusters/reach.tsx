@@ -2,7 +2,10 @@ import { Clipboard } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { IReach } from './types';
+import { IReach } from './awsTypes';
+
+/** The word for a cluster that only the configuration lacks. */
+const READY = 'ready';
 
 /** Whether one can submit to a cluster from the server's machine, in a few words. */
 export function reachText(word: string, trans: TranslationBundle): string {
@@ -33,9 +36,11 @@ export function reachText(word: string, trans: TranslationBundle): string {
  */
 export function ReachNote(props: {
   reach: IReach;
+  /** Write the cluster into the configuration. */
+  connect: () => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { reach, trans } = props;
+  const { connect, reach, trans } = props;
   const { config, next_step: nextStep, sentence, word } = reach;
   return (
     <section
@@ -48,10 +53,20 @@ export function ReachNote(props: {
         {' – '}
         {sentence}
       </p>
-      {nextStep && (
-        <p>
-          {trans.__('Next step:')} {nextStep}
-        </p>
+      {word === READY ? (
+        <button
+          type="button"
+          className="jp-HyperPod-button jp-mod-accept"
+          onClick={connect}
+        >
+          {trans.__('Connect…')}
+        </button>
+      ) : (
+        nextStep && (
+          <p>
+            {trans.__('Next step:')} {nextStep}
+          </p>
+        )
       )}
       {config && <ConfigBlock config={config} trans={trans} />}
     </section>

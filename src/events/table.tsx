@@ -3,15 +3,10 @@ import * as React from 'react';
 
 import { ServerTable } from '../clusters/serverTable';
 import { ITableQuery } from '../clusters/types';
-import type { IEventClient } from './eventClient';
-import { eventColumns, levelText } from './eventColumns';
-import { showEvent } from './eventDetail';
-import {
-  EVENT_LEVELS,
-  EventLevel,
-  IEventChoice,
-  IEventPage
-} from './eventTypes';
+import type { IEventClient } from './client';
+import { eventColumns, levelText } from './columns';
+import { showEvent } from './detail';
+import { EVENT_LEVELS, EventLevel, IEventChoice, IEventPage } from './types';
 
 /** What is in the events that can be chosen. */
 type Choices = Pick<IEventPage, 'groups' | 'instances'>;

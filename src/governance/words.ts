@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { clusterStateText } from '../clusters/states';
-import { IAllocation } from './governanceTypes';
+import { IAllocation } from './types';
 
 /** The state of a quota or a policy in words. */
 export function governanceStateText(

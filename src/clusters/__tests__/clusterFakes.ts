@@ -1,6 +1,6 @@
 import { answerOf } from '../../__tests__/answers';
 import type { Schema } from '../../api';
-import { IClusterClient } from '../../clusters/client';
+import { IClusterClient } from '../client';
 import {
   ICluster,
   IClusterDetail,
@@ -8,8 +8,8 @@ import {
   ITablePage,
   ITableQuery,
   TableKind
-} from '../../clusters/types';
-import { IGovernance } from '../governanceTypes';
+} from '../types';
+import { IGovernance } from '../../governance/types';
 
 /** When AWS was asked, in all answers here. */
 export const AS_OF = '2026-11-21T18:54:51.000Z';

@@ -1,6 +1,6 @@
 import { HyperPodClient, Schema } from '../api';
 import { pathOf } from '../clusters/client';
-import { IEventDetail, IEventPage, IEventQuery } from './eventTypes';
+import { IEventDetail, IEventPage, IEventQuery } from './types';
 
 /**
  * The client of the server extension's routes on events.

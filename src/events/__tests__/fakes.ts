@@ -1,7 +1,7 @@
 import { answerOf } from '../../__tests__/answers';
-import { IEventClient } from '../eventClient';
-import { IEventDetail, IEventPage, IEventQuery } from '../eventTypes';
-import { AGED } from './fakes';
+import { IEventClient } from '../client';
+import { IEventDetail, IEventPage, IEventQuery } from '../types';
+import { AGED } from '../../clusters/__tests__/clusterFakes';
 
 /** An event, as the server sends it. */
 export const EVENT = {

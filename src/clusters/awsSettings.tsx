@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ISetting } from './types';
+import { ISetting } from './awsTypes';
 
 /**
  * The settings of a HyperPod cluster, and what they mean. Those that this version does not know have AWS' own names.

@@ -15,7 +15,7 @@ import {
   IGovernance,
   IPriorityClass,
   ITeamQuota
-} from './governanceTypes';
+} from './types';
 import {
   allocationText,
   fairShareText,
@@ -23,7 +23,7 @@ import {
   idleSharingText,
   preemptionText,
   sharingText
-} from './governanceWords';
+} from './words';
 
 /** Code of a cluster that can't have it: nobody's fault, and nothing to try again. */
 const NO_GOVERNANCE = 'no_governance';

@@ -4,9 +4,9 @@ import { Widget } from '@lumino/widgets';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { HyperpodPage } from '../page';
-import { EVENT, FakeEventClient } from './eventFakes';
-import { FakeClusterClient } from './fakes';
+import { HyperpodPage } from '../../clusters/awsPage';
+import { EVENT, FakeEventClient } from './fakes';
+import { FakeClusterClient } from '../../clusters/__tests__/clusterFakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 

@@ -1,0 +1,137 @@
+import { Dialog, ReactWidget, showDialog } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ApiError, Schema } from '../api';
+import { ErrorMessage } from '../components/errorMessage';
+import type { IHyperPod } from '../tokens';
+import { pathOf } from './client';
+
+type IConnection = Schema<'Connection'>;
+type IOptions = Omit<Schema<'ConnectBody'>, 'dry_run'>;
+
+/**
+ * Show what would be written into the configuration to submit to a HyperPod cluster, and write it once the user agrees.
+ *
+ * @returns the cluster's name in the configuration; null: nothing was written
+ */
+export async function connectCluster(
+  { client, clusters, trans }: IHyperPod,
+  cluster: string
+): Promise<string | null> {
+  const send = (options: IOptions, isDry: boolean) =>
+    client.post<IConnection>(pathOf(cluster, 'connect'), {
+      ...options,
+      dry_run: isDry
+    } satisfies Schema<'ConnectBody'>);
+  const body = new ConnectBody(options => send(options, true), trans);
+  for (;;) {
+    const answer = await showDialog({
+      title: trans.__('Connect the cluster'),
+      body,
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Close') }),
+        Dialog.okButton({ label: trans.__('Connect') })
+      ]
+    });
+    if (!answer.button.accept) {
+      return null;
+    }
+    try {
+      const { cluster: name } = await send(body.getValue(), false);
+      await clusters.refresh();
+      return name;
+    } catch (reason) {
+      body.error = ApiError.of(reason);
+    }
+  }
+}
+
+/** The fields of the dialog, and the table as it would be written. */
+class ConnectBody extends ReactWidget {
+  constructor(
+    private readonly _preview: (options: IOptions) => Promise<IConnection>,
+    private readonly _trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('jp-HyperPod-Connect');
+    void this._read();
+  }
+
+  /** Why it could not be written, if so. */
+  set error(error: ApiError | null) {
+    this._error = error;
+    this.update();
+  }
+
+  getValue(): IOptions {
+    return this._options;
+  }
+
+  protected override render(): JSX.Element {
+    const trans = this._trans;
+    const shown = this._shown;
+    const isSlurm = shown?.config.includes('"slurm"') ?? false;
+    const field = isSlurm ? 'login_node' : 'namespace';
+    return (
+      <>
+        {this._error && <ErrorMessage error={this._error} trans={trans} />}
+        {shown && (
+          <>
+            <label>
+              {trans.__('Name in the configuration')}
+              <input
+                className="jp-mod-styled"
+                defaultValue={shown.cluster}
+                onChange={event => this._set('name', event.target.value)}
+              />
+            </label>
+            <label>
+              {isSlurm
+                ? trans.__('Login node, if Slurm’s commands are not here')
+                : trans.__('Namespace of the runs')}
+              <input
+                className="jp-mod-styled"
+                placeholder={isSlurm ? 'ubuntu@10.1.2.3' : 'default'}
+                onChange={event => this._set(field, event.target.value)}
+              />
+            </label>
+            <p>{trans.__('This is added to %1:', shown.path)}</p>
+            <pre tabIndex={0}>{shown.config}</pre>
+          </>
+        )}
+        {!shown && !this._error && (
+          <p role="status">{trans.__('Loading…')}</p>
+        )}
+      </>
+    );
+  }
+
+  private _set(field: keyof IOptions, value: string): void {
+    this._options = { ...this._options, [field]: value.trim() || null };
+    clearTimeout(this._timer);
+    this._timer = window.setTimeout(() => void this._read(), TYPING_MS);
+  }
+
+  private async _read(): Promise<void> {
+    const options = this._options;
+    try {
+      const shown = await this._preview(options);
+      if (options === this._options) {
+        this._shown = shown;
+        this._error = null;
+      }
+    } catch (reason) {
+      this._error = ApiError.of(reason);
+    }
+    this.update();
+  }
+
+  private _options: IOptions = {};
+  private _shown: IConnection | null = null;
+  private _error: ApiError | null = null;
+  private _timer: number | undefined;
+}
+
+/** Typing is over when no key was pressed for so long. */
+const TYPING_MS = 250;

@@ -1,0 +1,117 @@
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+import * as React from 'react';
+
+import { Watched } from '../components/watched';
+import type { IWatched } from '../components/watchingWidget';
+import { IClusterClient } from './client';
+import type { ClusterStore } from './store';
+import { ICluster, IClusterDetail } from './types';
+
+/**
+ * One cluster while its page is in view: its row of the store, and what AWS tells of it.
+ */
+export class ClusterView implements IWatched {
+  constructor(
+    readonly client: IClusterClient,
+    readonly cluster: string,
+    private readonly _store: ClusterStore
+  ) {
+    this._detail = new Watched(refresh => client.cluster(cluster, refresh));
+    _store.changed.connect(this._onChange, this);
+    this._detail.changed.connect(this._onChange, this);
+  }
+
+  /** Something that is shown changed, or was read again. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The cluster; null before it is known. */
+  get row(): ICluster | null {
+    return (
+      this._store.find(this.cluster) ?? this._detail.value?.cluster ?? null
+    );
+  }
+
+  /** The cluster with all that AWS tells of it, and why that can't be read. */
+  get detail(): Watched<IClusterDetail> {
+    return this._detail;
+  }
+
+  /** When the scheduler was asked; AWS, where there is none. */
+  get asOf(): string | null {
+    return this.row?.as_of ?? this._detail.value?.as_of ?? null;
+  }
+
+  /** Differs once the scheduler or AWS was asked again. */
+  get stamp(): string {
+    const { changing, loading } = { changing: false, ...this._detail.value };
+    return [this.asOf, this.row?.state, changing, loading].join(' ');
+  }
+
+  get isDisposed(): boolean {
+    return this._detail.isDisposed;
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this.stop();
+      this._store.changed.disconnect(this._onChange, this);
+      this._detail.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  start(): void {
+    this._watcher ??= this._store.watch();
+    this._detail.start();
+  }
+
+  stop(): void {
+    this._watcher?.dispose();
+    this._watcher = null;
+    this._detail.stop();
+  }
+
+  /** Ask the scheduler and AWS now, past all caches. */
+  async refresh(): Promise<void> {
+    await this._detail.refreshNow();
+    await this._store.renew();
+  }
+
+  private _onChange(): void {
+    this._changed.emit();
+  }
+
+  private readonly _detail: Watched<IClusterDetail>;
+  private readonly _changed = new Signal<this, void>(this);
+  private _watcher: IDisposable | null = null;
+}
+
+/**
+ * Calls `renew` whenever the scheduler or AWS was asked again.
+ */
+export function useLive(
+  view: ClusterView | undefined,
+  renew: () => void
+): void {
+  const latest = React.useRef(renew);
+  latest.current = renew;
+  React.useEffect(() => {
+    if (!view) {
+      return;
+    }
+    let stamp = view.stamp;
+    const check = () => {
+      if (view.stamp !== stamp) {
+        stamp = view.stamp;
+        latest.current();
+      }
+    };
+    view.changed.connect(check);
+    return () => {
+      view.changed.disconnect(check);
+    };
+  }, [view]);
+}
