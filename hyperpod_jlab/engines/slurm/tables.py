@@ -12,6 +12,7 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
@@ -26,7 +27,6 @@ from hyperpod_jlab.core.cluster import (
     gpu_totals,
 )
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, parse_limit, parse_time
 from hyperpod_jlab.engines.slurm.queue import (
     PollInterval,
@@ -46,6 +46,9 @@ from hyperpod_jlab.engines.slurm.rows import (
     parse_long,
     resources,
 )
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 
 # --------------------------------------------------------------------------------------------------
 # The nodes of a cluster, from one listing.
