@@ -84,12 +84,12 @@ function Tiles(props: {
             gpus.free === null
               ? trans.__('of %1 · hidden from you', gpus.total)
               : gpus.unavailable > 0
-              ? trans.__(
-                  'of %1 · %2 out of service',
-                  gpus.total,
-                  gpus.unavailable
-                )
-              : trans.__('of %1', gpus.total)
+                ? trans.__(
+                    'of %1 · %2 out of service',
+                    gpus.total,
+                    gpus.unavailable
+                  )
+                : trans.__('of %1', gpus.total)
           }
         >
           {gpus.used !== null && (
