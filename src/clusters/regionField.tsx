@@ -22,10 +22,10 @@ export function RegionField(props: {
     names.add(chosen);
   }
   return (
-    <label className="jp-HyperPod-Region">
-      {trans.__('Region')}
       <select
-        className="jp-HyperPod-select"
+        className="jp-HyperPod-Region"
+        aria-label={trans.__('Region')}
+        title={trans.__('Region of the HyperPod clusters that are not connected')}
         value={chosen ?? ''}
         onChange={event => void regions.choose(event.target.value || null)}
       >
@@ -40,6 +40,5 @@ export function RegionField(props: {
           </option>
         ))}
       </select>
-    </label>
   );
 }

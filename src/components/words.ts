@@ -62,3 +62,34 @@ export function durationText(
     ? trans.__('%1 min %2 s', minutes, seconds % 60)
     : trans.__('%1 s', seconds);
 }
+
+/** How long ago something was, in the largest unit. */
+export function agoText(iso: string, trans: TranslationBundle): string {
+  const seconds = Math.round((Date.now() - Date.parse(iso)) / 1000);
+  if (seconds < 1) {
+    return trans.__('now');
+  }
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (hours >= 24) {
+    return trans.__('%1 d ago', Math.floor(hours / 24));
+  }
+  if (hours > 0) {
+    return trans.__('%1 h ago', hours);
+  }
+  return minutes > 0
+    ? trans.__('%1 min ago', minutes)
+    : trans.__('%1 s ago', seconds);
+}
+
+/** Seconds as a clock shows them: 4:12, 1:04:12. */
+export function clockText(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (value: number) => String(value).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  const rest = two(whole % 60);
+  return hours > 0
+    ? `${hours}:${two(minutes)}:${rest}`
+    : `${minutes}:${rest}`;
+}

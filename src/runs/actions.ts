@@ -164,6 +164,45 @@ export async function actAfterQuestion(
   }
 }
 
+/** Cancel runs, once the user has agreed. */
+export async function cancelRuns(
+  hyperPod: IHyperPod,
+  chosen: readonly IRun[]
+): Promise<void> {
+  const { runs, trans } = hyperPod;
+  if (chosen.length === 1) {
+    await actAfterQuestion(hyperPod, chosen[0], 'cancel');
+    return;
+  }
+  const answer = await showDialog({
+    title: trans.__('Cancel %1 runs?', chosen.length),
+    body: trans.__(
+      '%1 will stop. Their output so far is kept. This can’t be undone.',
+      chosen.map(run => run.name).join(', ')
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Let them run') }),
+      Dialog.warnButton({ label: trans.__('Cancel %1 runs', chosen.length) })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  const failures = await Promise.all(
+    chosen.map(run =>
+      runs.act(run.run_id, 'cancel').then(
+        () => [],
+        (reason: unknown) => [
+          failedText('cancel', run.name, whyText(reason, trans), trans)
+        ]
+      )
+    )
+  );
+  if (failures.flat().length > 0) {
+    failed(failures.flat().join('\n'));
+  }
+}
+
 /** Looks a cluster up; undefined where it can't be known. Those that were seen once are kept. */
 function clustersOf({
   clusterClient
