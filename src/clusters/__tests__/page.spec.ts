@@ -190,7 +190,7 @@ describe('ClusterPage', () => {
     await show(page, 'Nodes');
     button(page, 'n1').click();
     const drawer = () => page.node.querySelector('aside');
-    await until(() => drawer()?.querySelector('dl') !== null);
+    await until(() => Boolean(drawer()?.querySelector('dl')));
     expect(drawer()?.getAttribute('aria-label')).toBe('Node n1');
     expect(drawer()?.textContent).toContain('disk = "full"');
     button(page, 'mine').click();
