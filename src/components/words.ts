@@ -38,6 +38,20 @@ export function momentText(iso: string | null): string {
   }).format(new Date(iso));
 }
 
+/** A moment, as short as it can be said: the time of today, the day and the time of this year. */
+export function shortMomentText(iso: string): string {
+  const moment = new Date(iso);
+  const now = new Date();
+  const isToday = moment.toDateString() === now.toDateString();
+  const isThisYear = moment.getFullYear() === now.getFullYear();
+  return new Intl.DateTimeFormat(pageLanguage(), {
+    ...(!isToday && { month: 'short', day: 'numeric' }),
+    ...(!isThisYear && { year: 'numeric' }),
+    hour: '2-digit',
+    minute: '2-digit'
+  }).format(moment);
+}
+
 /** How long something took, or takes so far. */
 export function durationText(
   begin: string | null,
@@ -89,7 +103,5 @@ export function clockText(seconds: number): string {
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor(whole / 60) % 60;
   const rest = two(whole % 60);
-  return hours > 0
-    ? `${hours}:${two(minutes)}:${rest}`
-    : `${minutes}:${rest}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
