@@ -13,6 +13,10 @@ export interface ILogRequest {
   readonly ranks?: readonly number[];
   /** Whether the nodes' own logs come too. */
   readonly nodeLogs?: boolean;
+  /** Only lines that match this regular expression. */
+  readonly grep?: string;
+  /** The expression matches letters of either case. */
+  readonly ignoreCase?: boolean;
 }
 
 /** Something that happened in a stream before a line. */

@@ -15,6 +15,7 @@ export class FakeClient implements ILogClient {
 
   size: number;
   readonly connected = true;
+  readonly filters = true;
   readonly connectionChanged = new Signal<this, boolean>(this);
   readonly pages: IPageRequest[] = [];
   readonly follows: { request: ILogRequest; cursor?: string }[] = [];
@@ -53,7 +54,7 @@ export class FakeClient implements ILogClient {
     const begin = Number(request.cursor ?? 0);
     const found: number[] = [];
     for (let at = begin; at < begin + 1000 && at < this.size; at++) {
-      if (String(at).includes(request.grep)) {
+      if (new RegExp(request.grep ?? '').test(String(at))) {
         found.push(at);
       }
     }
