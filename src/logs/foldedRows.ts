@@ -21,6 +21,8 @@ export interface IShownRow {
   readonly folded: readonly ILogRow[] | null;
   /** Lines of nodes of which only the number is drawn; 0 for others. */
   readonly hidden: number;
+  /** Nodes that wrote those. */
+  readonly nodes: number;
   /** It is the first one of some that were folded and are shown one by one. */
   readonly isLead: boolean;
 }
@@ -102,6 +104,7 @@ export class FoldedRows {
       texts: this._textsOf(item),
       folded: item.size > 1 && item.lines > 0 ? this._speakersOf(item) : null,
       hidden: item.lines > 0 ? 0 : item.size,
+      nodes: item.lines > 0 ? 0 : this._nodesOf(item),
       isLead
     };
   }
@@ -391,6 +394,14 @@ export class FoldedRows {
       texts.push(this._window.row(item.begin + line)?.text ?? '');
     }
     return texts;
+  }
+
+  private _nodesOf(item: IItem): number {
+    const streams = new Set<string | undefined>();
+    for (let at = item.begin; at < endOf(item); at++) {
+      streams.add(this._window.row(at)?.stream);
+    }
+    return streams.size;
   }
 
   /** The first row of each rank. */

@@ -22,6 +22,7 @@ export class LogView extends Panel {
     this.model = new LogViewModel(options);
     const words: IRowWords = {
       ranks: count => trans.__('%1 ranks', count),
+      nodes: count => trans.__('%1 nodes', count),
       folded: ranks =>
         trans.__('Ranks %1 wrote this line. Show each rank.', ranks),
       hidden: count =>

@@ -25,6 +25,8 @@ export type Finder = (text: string) => readonly IMatch[];
 export interface IRowWords {
   /** Names several ranks, such as `8 ranks`. */
   readonly ranks: (count: number) => string;
+  /** Names several nodes, such as `8 nodes`. */
+  readonly nodes: (count: number) => string;
   /** Says that each of them wrote this line, and what a click does. */
   readonly folded: (ranks: string) => string;
   /** Says how many lines of launchers are folded. */
@@ -122,9 +124,9 @@ function worst(texts: readonly string[]): LogLevel | null {
 }
 
 function originElement(shown: IShownRow, words: IRowWords): HTMLElement {
-  const { folded, hidden, isLead, row } = shown;
+  const { folded, hidden, isLead, nodes, row } = shown;
   if (hidden > 0) {
-    const label = labelOf(row.origin, words);
+    const label = nodes > 1 ? words.nodes(nodes) : labelOf(row.origin, words);
     return foldButton(label, words.show, false);
   }
   if (folded) {

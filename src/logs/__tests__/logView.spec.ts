@@ -264,12 +264,13 @@ describe('LogView', () => {
 function element(row: ILogRow, find: Finder = () => []): HTMLElement {
   const words = {
     ranks: String,
+    nodes: String,
     folded: String,
     hidden: String,
     show: '',
     opened: ''
   };
-  const shown = { row, texts: [row.text], folded: null, hidden: 0 };
+  const shown = { row, texts: [row.text], folded: null, hidden: 0, nodes: 0 };
   return rowElement({ ...shown, isLead: false }, find, words);
 }
 
