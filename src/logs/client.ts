@@ -3,8 +3,14 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { HyperPodClient, IRequestOptions, Schema } from '../api';
-import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
-import { ILogRequest } from './types';
+import {
+  ILogAttempt,
+  ILogFrame,
+  ILogHistogram,
+  ILogHits,
+  ILogPage,
+  ILogRequest
+} from './types';
 import { ILogHandler, LogSocket, SocketState } from './socket';
 
 /**
@@ -38,6 +44,8 @@ export interface ILogClient {
   page(request: IPageRequest): Promise<ILogPage>;
   /** Lines that match. */
   search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits>;
+  /** How much was written when, and when lines match; left out where that is not known. */
+  histogram?(request: ILogRequest): Promise<ILogHistogram>;
   /** What can be chosen. */
   streams(runId: string): Promise<readonly ILogAttempt[]>;
   /** Where one stream's exact bytes can be had; left out where they can't. */
@@ -183,14 +191,19 @@ export class LogClient extends ServerLogs {
     return this.client.link(path(runId, 'logs/raw'), query);
   }
 
+  histogram(request: ILogRequest): Promise<ILogHistogram> {
+    const query = { ...this.place(request).query, ...grepQuery(request) };
+    return this.client.get(path(request.runId, 'logs/histogram'), { query });
+  }
+
   downloadUrl(request: ILogRequest): string {
     const query = { ...this.place(request).query, ...grepQuery(request) };
     return this.client.link(path(request.runId, 'logs/download'), query);
   }
 
   archiveUrl(request: ILogRequest): string {
-    const { query } = this.place(request);
-    return this.client.link(path(request.runId, 'logs/archive'), query);
+    const query = { ...this.place(request).query, format: 'zip' };
+    return this.client.link(path(request.runId, 'logs/download'), query);
   }
 
   follow(

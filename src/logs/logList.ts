@@ -7,6 +7,7 @@ import { FoldedRows } from './foldedRows';
 import { edgeOf, IPlace, lastWhere, leadsUp, setAttributes } from './listNode';
 import { clearCurrent, Finder, FOLD_CLASS, IRowWords } from './rowElement';
 import { rowElement, updateRow } from './rowElement';
+import type { ITimeRange } from './viewModel';
 
 /** The most rows that are in the document. */
 const MAX_ROWS = 400;
@@ -55,6 +56,11 @@ export class LogList extends Widget {
   /** The log's last line came into view, or went out of it. */
   get endSeen(): ISignal<this, boolean> {
     return this._endSeen;
+  }
+
+  /** The times of the first and the last line in view changed. */
+  get viewed(): ISignal<this, ITimeRange | null> {
+    return this._viewed;
   }
 
   /** Finds what is looked for in a line. */
@@ -134,6 +140,7 @@ export class LogList extends Widget {
       this._draw();
       this._pageMore();
       this._tellEnd();
+      this._tellViewed();
     }
   }
 
@@ -424,6 +431,21 @@ export class LogList extends Widget {
   private readonly _above = document.createElement('div');
   private readonly _rows = document.createElement('div');
   private readonly _below = document.createElement('div');
+  /** Tell the times of what is in view, where the rows there have one. */
+  private _tellViewed(): void {
+    const top = this._topRow();
+    const begin = this._lines.row(top)?.row.time ?? null;
+    const last = Math.min(top + this._visibleRows(), this._lines.end) - 1;
+    const end = this._lines.row(last)?.row.time ?? begin;
+    const key = `${begin} ${end}`;
+    if (key !== this._viewedKey) {
+      this._viewedKey = key;
+      this._viewed.emit(begin === null || end === null ? null : { begin, end });
+    }
+  }
+
+  private readonly _viewed = new Signal<this, ITimeRange | null>(this);
+  private _viewedKey = '';
   private readonly _endSeen = new Signal<this, boolean>(this);
   private _find: Finder = () => [];
   private _wasEndSeen = true;

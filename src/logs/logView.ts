@@ -8,6 +8,7 @@ import { LogToolbar } from './logToolbar';
 import { ICellPlace, placeIn } from './place';
 import { finderOf } from './pattern';
 import { Finder, IRowWords } from './rowElement';
+import { TimelineStrip } from './timelineStrip';
 import { ILogOrigin } from './types';
 import { LogViewModel } from './viewModel';
 
@@ -35,9 +36,15 @@ export class LogView extends Panel {
     this._list = new LogList(this.model.feed, trans.__('Log lines'), words);
     this._openPlace = options.openPlace ?? (() => undefined);
     this._list.endSeen.connect((_, isSeen) => (this.model.endSeen = isSeen));
+    this._list.viewed.connect((_, range) => (this.model.viewed = range));
     this.toggleClass('jp-mod-compact', options.isCompact ?? false);
     this._toolbar = new LogToolbar(this.model, trans, options.isCompact);
     this.addWidget(this._toolbar);
+    if (!options.isCompact) {
+      this.addWidget(new TimelineStrip(this.model, trans));
+      // It takes room from the lines.
+      this.model.timeline.changed.connect(() => this._list.refresh());
+    }
     this.addWidget(this._list);
     this.addWidget(new LogStatus(this.model, trans));
     this.model.changed.connect(this._onChanged, this);

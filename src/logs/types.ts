@@ -43,6 +43,9 @@ export interface ILogHits extends Pick<Schema<'LogHits'>, 'next'> {
   readonly hits: readonly ILogHit[];
 }
 
+/** A log over time: bytes and matching lines in buckets of equal length. */
+export type ILogHistogram = Schema<'Histogram'>;
+
 /** Who wrote a line: a rank, or without one the node itself. */
 export type ILogOrigin = Pick<
   ILogBlock & ILogHit,

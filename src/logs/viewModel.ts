@@ -7,6 +7,7 @@ import { rememberedLook, rememberLook } from './looks';
 import { filterOf, finderOf, LogLevel } from './pattern';
 import { formatRanks, parseRanks } from './ranks';
 import { LogSearch } from './search';
+import { LogTimeline } from './timeline';
 import { ILogAttempt, ILogStream } from './types';
 import { DEFAULT_CAPACITY } from './window';
 
@@ -19,6 +20,12 @@ const STREAMS_INTERVAL_MS = 30_000;
 /** As often while ranks write that are not in the list yet: at a run's start they come one after the other. */
 const NEW_RANKS_INTERVAL_MS = 1_000;
 
+/** Times in Unix seconds. */
+export interface ITimeRange {
+  readonly begin: number;
+  readonly end: number;
+}
+
 /**
  * What a log viewer shows and how: its feed, its search, what can be chosen, and how lines look.
  */
@@ -28,6 +35,7 @@ export class LogViewModel implements IDisposable {
     this.runId = options.runId;
     this.feed = new LogFeed(options);
     this.search = new LogSearch(options.client, this.feed);
+    this.timeline = new LogTimeline(options.client, this.feed);
     this.feed.stateChanged.connect(this._emit, this);
     this.feed.changed.connect(this._onLines, this);
     this.search.changed.connect(this._emit, this);
@@ -38,6 +46,7 @@ export class LogViewModel implements IDisposable {
   readonly runId: string;
   readonly feed: LogFeed;
   readonly search: LogSearch;
+  readonly timeline: LogTimeline;
 
   /** Anything but the rows changed. */
   get changed(): ISignal<this, void> {
@@ -247,6 +256,20 @@ export class LogViewModel implements IDisposable {
     this._changed.emit();
   }
 
+  /** When the lines in view were written; null where that is not known. */
+  get viewed(): ITimeRange | null {
+    return this._viewed;
+  }
+
+  set viewed(value: ITimeRange | null) {
+    this._viewed = value;
+    this._viewedChanged.emit();
+  }
+
+  get viewedChanged(): ISignal<this, void> {
+    return this._viewedChanged;
+  }
+
   /** There are logs of nodes, beside those of ranks. */
   get hasNodeLogs(): boolean {
     return this.streams.some(stream => stream.rank === null);
@@ -271,6 +294,7 @@ export class LogViewModel implements IDisposable {
       this._isDisposed = true;
       this.client.connectionChanged.disconnect(this._emit, this);
       this.search.dispose();
+      this.timeline.dispose();
       this.feed.dispose();
       Signal.clearData(this);
     }
@@ -375,6 +399,8 @@ export class LogViewModel implements IDisposable {
   }
 
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _viewedChanged = new Signal<this, void>(this);
+  private _viewed: ITimeRange | null = null;
   private _attempts: readonly ILogAttempt[] = [];
   private _askedAt = 0;
   private _folds = rememberedLook('folds') ?? true;
