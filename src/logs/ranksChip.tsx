@@ -13,6 +13,9 @@ import { LogViewModel } from './viewModel';
 /** Ranks that are listed; of more, a range can be typed. */
 const MOST_LISTED = 256;
 
+/** Pixels. */
+const WIDTH = 280;
+
 interface IProps {
   model: LogViewModel;
   trans: TranslationBundle;
@@ -83,7 +86,9 @@ class RanksPopup extends SignalWidget {
     this._props = props;
     this.addClass('jp-HyperPod-RanksPopup');
     const { bottom, left } = props.anchor.getBoundingClientRect();
-    this.node.style.left = `${left}px`;
+    const most = window.innerWidth - WIDTH - 8;
+    this.node.style.left = `${Math.max(0, Math.min(left, most))}px`;
+    this.node.style.width = `${WIDTH}px`;
     this.node.style.top = `${bottom + 4}px`;
     this.node.setAttribute('role', 'dialog');
     this.node.setAttribute('aria-label', props.trans.__('Ranks'));
