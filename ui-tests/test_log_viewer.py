@@ -85,7 +85,7 @@ def test_lines_are_chosen_by_rank_level_and_text(page: Page, lab: LabServer) -> 
     view.get_by_role("button", name="Show all ranks").click()
     expect(view.get_by_role("button", name="All ranks")).to_be_visible()
     view.get_by_role("searchbox").fill("RANK [13]")
-    expect(view.get_by_text("Not found")).to_be_visible()
+    expect(view.get_by_text("Not found", exact=True)).to_be_visible()
     view.get_by_role("searchbox").fill("rank [13]")
     view.get_by_role("button", name="Use regular expression").click()
     view.get_by_role("button", name="Show only matching lines").click()

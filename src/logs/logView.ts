@@ -27,7 +27,7 @@ export class LogView extends Panel {
       folded: ranks =>
         trans.__('Ranks %1 wrote this line. Show each rank.', ranks),
       hidden: count =>
-        trans._n('launcher: %1 line', 'launcher: %1 lines', count, count),
+        trans._n('launcher: %1 line', 'launcher: %1 lines', count),
       show: trans.__('Show the launcher’s lines'),
       opened: trans.__('Fold these lines'),
       labelOf: options.labelOf,

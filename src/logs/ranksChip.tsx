@@ -26,7 +26,8 @@ interface IProps {
  */
 export function RanksChip({ model, trans }: IProps): JSX.Element | null {
   const [popup, setPopup] = React.useState<RanksPopup | null>(null);
-  React.useEffect(() => () => popup?.dispose(), [popup]);
+  // Another root of React cannot go while this one is drawn.
+  React.useEffect(() => () => queueMicrotask(() => popup?.dispose()), [popup]);
   if (model.knownRanks.length < 2 && model.ranks === '') {
     return null;
   }

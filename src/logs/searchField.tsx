@@ -153,6 +153,6 @@ function countText(model: LogViewModel, trans: TranslationBundle): string {
   const [at, count] = [search.at + 1, search.hits.length];
   const total = search.more ? `${count}+` : `${count}`;
   return at === 0
-    ? trans._n('%1 match', '%1 matches', count, total)
+    ? trans._n('%2 match', '%2 matches', count, total)
     : trans.__('%1 of %2', at, total);
 }

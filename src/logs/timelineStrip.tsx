@@ -173,7 +173,7 @@ function bucketText(
   const time = clock(begin + ((end - begin) / sizes.length) * at);
   const errors = matches[at] ?? 0;
   return errors > 0
-    ? trans._n('%1: %2 error', '%1: %2 errors', errors, time, errors)
+    ? trans._n('%2: %1 error', '%2: %1 errors', errors, time)
     : sizes[at] > 0
       ? time
       : trans.__('%1: no output', time);

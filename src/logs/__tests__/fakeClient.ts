@@ -4,7 +4,13 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../../api';
 import { ILogClient, IPageRequest, ISearchRequest } from '../client';
 import { ILogHandler } from '../socket';
-import { ILogAttempt, ILogHits, ILogPage, ILogRequest } from '../types';
+import {
+  ILogAttempt,
+  ILogHistogram,
+  ILogHits,
+  ILogPage,
+  ILogRequest
+} from '../types';
 import { block, frame, page } from './fakes';
 
 /** A log of numbered lines; the cursor before line n is `n`. */
@@ -67,6 +73,20 @@ export class FakeClient implements ILogClient {
       cursor: String(at)
     }));
     return Promise.resolve({ hits, next });
+  }
+
+  histogramValue: ILogHistogram = {
+    begin: null,
+    end: null,
+    sizes: [],
+    matches: [],
+    matches_until: null,
+    logs: 0,
+    logs_total: 0
+  };
+
+  histogram(): Promise<ILogHistogram> {
+    return Promise.resolve(this.histogramValue);
   }
 
   attempts: ILogAttempt[] = [];

@@ -206,6 +206,70 @@ describe('LogView', () => {
     view.dispose();
   });
 
+  it('says which ranks are shown, and lets others be chosen', async () => {
+    const client = new FakeClient(3);
+    const streams = [0, 1, 2].map(rank => stream(rank));
+    client.attempts = [{ number: 1, streams }] as typeof client.attempts;
+    const { view } = await shownView(client);
+    const chip = () =>
+      view.node.querySelector<HTMLElement>('[aria-haspopup="dialog"]');
+    await until(() => chip()?.textContent === 'All ranks');
+    view.model.chooseRanks('2');
+    await until(() => chip()?.textContent === 'Rank 2');
+    client.handler?.end();
+    chip()?.click();
+    const field = () =>
+      document.querySelector<HTMLInputElement>('[role="combobox"]');
+    const enter = async (text: string) => {
+      type(field(), text);
+      await until(() => field()?.value === text);
+      press(field() ?? document.body, 'Enter');
+    };
+    await until(() => field() !== null);
+    await enter('9');
+    const alert = () => document.querySelector('[role="alert"]')?.textContent;
+    await until(() => alert() === 'Rank 9 not found. The ranks are 0-2.');
+    expect(view.model.ranks).toBe('2');
+    type(field(), '');
+    await until(() => alert() === undefined);
+    document.querySelector<HTMLElement>('[role="option"]')?.click();
+    await until(() => chip()?.textContent === 'Ranks 0, 2');
+    await enter('0-1');
+    await until(() => chip()?.textContent === 'Ranks 0-1');
+    expect(field()).toBeNull();
+    view.node
+      .querySelector<HTMLElement>('[aria-label="Show all ranks"]')
+      ?.click();
+    await until(() => chip()?.textContent === 'All ranks');
+    view.dispose();
+  });
+
+  it('shows when lines and errors were written, and leads there', async () => {
+    const client = new FakeClient(3);
+    client.histogramValue = {
+      begin: 1000,
+      end: 1100,
+      sizes: [5, 0, 9, 1],
+      matches: [0, 0, 2, 0],
+      matches_until: null,
+      logs: 1,
+      logs_total: 1
+    };
+    const { view } = await shownView(client);
+    const strip = () => view.node.querySelector('[role="slider"]');
+    await until(() => strip() !== null);
+    const bars = () => strip()?.querySelectorAll('rect.jp-mod-error').length;
+    expect(bars()).toBe(2);
+    for (const now of [0, 1, 2]) {
+      press(strip() ?? document.body, 'ArrowRight');
+      await until(() => strip()?.getAttribute('aria-valuenow') === String(now));
+    }
+    expect(strip()?.getAttribute('aria-valuetext')).toContain('2 errors');
+    press(strip() ?? document.body, 'Enter');
+    await until(() => client.pages.some(({ since }) => since === 1050));
+    view.dispose();
+  });
+
   it('shows only lines that match, or are errors', async () => {
     const client = new FakeClient(30);
     const { view } = await shownView(client);
