@@ -116,7 +116,8 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
         wait_for_line(page, f"rank {rank} step 3", RUN_PAGE, timeout=SLOW)
     expect_state(run, "succeeded", timeout=SLOW)
     assert sum(line.startswith("rank ") for line in log_lines(page, RUN_PAGE)) == 16
-    run.get_by_label("Ranks").fill("2")
+    run.get_by_role("button", name="All ranks").click()
+    page.get_by_role("combobox", name="Ranks").fill("2")
     page.keyboard.press("Enter")
     expect(run.locator(".jp-HyperPod-LogRow").filter(has_text="rank 0 step")).to_have_count(0)
     assert violations(page, RUN_PAGE) == []

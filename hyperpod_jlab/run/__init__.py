@@ -80,6 +80,8 @@ ROUTES = (
     Route("get", "runs/{run_id}/logs", "read", "log_routes:show_page"),
     Route("get", "runs/{run_id}/logs/search", "read", "log_routes:search_log"),
     Route("get", "runs/{run_id}/logs/raw", "read", "log_routes:download_log"),
+    Route("get", "runs/{run_id}/logs/download", "read", "log_routes:download_lines"),
+    Route("get", "runs/{run_id}/logs/histogram", "read", "log_routes:show_histogram"),
     Route("get", "runs/{run_id}/streams", "read", "log_routes:list_streams"),
 )
 
