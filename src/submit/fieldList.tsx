@@ -17,7 +17,7 @@ interface IProps {
   readonly trans: TranslationBundle;
   /** The groups that are unfolded. */
   readonly open: readonly string[];
-  readonly setOpen: (open: readonly string[]) => void;
+  readonly setOpen: React.Dispatch<React.SetStateAction<readonly string[]>>;
 }
 
 /**
@@ -53,10 +53,10 @@ export function FieldList(props: IProps): JSX.Element {
           open={found.map(one => one.group)}
           regionId={regionId}
           toggle={group =>
-            setOpen(
-              open.includes(group)
-                ? open.filter(one => one !== group)
-                : [...open, group]
+            setOpen(before =>
+              before.includes(group)
+                ? before.filter(one => one !== group)
+                : [...before, group]
             )
           }
         />

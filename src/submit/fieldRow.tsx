@@ -25,9 +25,10 @@ export function FieldRow(props: {
   const { field, input, problem, trans } = props;
   const id = React.useId();
   const help = helpOf(field, trans);
+  const hasWords = problem !== undefined && problem !== '';
   const described = [
     ...(help === '' ? [] : [`${id}-help`]),
-    ...(problem === undefined ? [] : [`${id}-problem`])
+    ...(hasWords ? [`${id}-problem`] : [])
   ];
   return (
     <div
@@ -46,7 +47,7 @@ export function FieldRow(props: {
           {help}
         </span>
       )}
-      {problem !== undefined && (
+      {hasWords && (
         <p id={`${id}-problem`} className="jp-HyperPod-FieldRow-problem">
           {problem}
         </p>

@@ -33,9 +33,7 @@ export function FindingList(props: IProps): JSX.Element {
       <Findings {...props} findings={others} />
       {notes.length > 0 && (
         <details>
-          <summary>
-            {trans._n('%1 note', '%1 notes', notes.length, notes.length)}
-          </summary>
+          <summary>{trans._n('%1 note', '%1 notes', notes.length)}</summary>
           <Findings {...props} findings={notes} />
         </details>
       )}

@@ -50,6 +50,19 @@ export function fieldAt(
         ));
 }
 
+/** The fields of errors that were found, by path: the finding says what is wrong. */
+export function foundProblems(
+  findings: readonly IFinding[],
+  fields: readonly IField[]
+): Readonly<Record<string, string>> {
+  const paths = findings
+    .filter(({ level }) => level === 'error')
+    .map(one => fieldAt(one.field, fields)?.path);
+  return Object.fromEntries(
+    paths.filter(path => path !== undefined).map(path => [path, ''])
+  );
+}
+
 /** What the server said is wrong with single fields, by path. */
 export function serverProblems(
   error: ApiError | null,

@@ -131,7 +131,10 @@ function Content(props: {
 /** The groups that are unfolded: at first those of which the form was opened with fields set. */
 function useGroups(
   model: SubmitModel
-): [readonly string[], (open: readonly string[]) => void] {
+): [
+  readonly string[],
+  React.Dispatch<React.SetStateAction<readonly string[]>>
+] {
   const [open, setOpen] = React.useState<readonly string[]>([]);
   const opens = model.ready && model.start !== null;
   React.useEffect(() => {

@@ -13,7 +13,7 @@ export function groupLabel(group: string, trans: TranslationBundle): string {
     program: trans.__('Program'),
     scheduling: trans.__('Scheduling'),
     files: trans.__('Files'),
-    resources: trans.__('CPU and memory'),
+    resources: trans.__('Resources'),
     environment: trans.__('Environment'),
     slurm: trans.__('Slurm'),
     kubernetes: trans.__('Kubernetes')

@@ -33,12 +33,14 @@ export function MainFields(props: IProps): JSX.Element {
         <ClusterField {...props} />
         <QueueField {...props} />
       </div>
-      <div className="jp-HyperPod-FieldGrid" data-columns="3">
-        <NumberField {...props} path="resources.nodes" />
-        <NumberField {...props} path="resources.gpus_per_node" />
-        <NumberField {...props} path="resources.processes_per_node" />
+      <div className="jp-HyperPod-Size">
+        <div className="jp-HyperPod-FieldGrid" data-columns="3">
+          <NumberField {...props} path="resources.nodes" />
+          <NumberField {...props} path="resources.gpus_per_node" />
+          <NumberField {...props} path="resources.processes_per_node" />
+        </div>
+        <Sizes {...props} />
       </div>
-      <Sizes {...props} />
       <div className="jp-HyperPod-FieldGrid" data-columns="2">
         <TimeField {...props} />
         <TextField {...props} path="name" />

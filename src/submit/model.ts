@@ -17,7 +17,12 @@ import {
   sizeOf
 } from './draft';
 import { fieldsOf, IField } from './fields';
-import { findingsOf, isAnswered, serverProblems } from './findings';
+import {
+  findingsOf,
+  foundProblems,
+  isAnswered,
+  serverProblems
+} from './findings';
 import { IFix, textsOfFix } from './fixes';
 import { Comparison, IBefore, IChanges } from './history';
 import { IPreset, IStart, withoutName } from './memory';
@@ -173,9 +178,10 @@ export class SubmitModel implements IDisposable {
     return this._fields.length > 0;
   }
 
-  /** What is wrong with single fields, by path. */
+  /** What is wrong with single fields, by path; empty where a finding says it. */
   get problems(): Readonly<Record<string, string>> {
     return {
+      ...(this.busy ? {} : foundProblems(this.findings, this._fields)),
       ...serverProblems(this.error, this._fields),
       ...this._typedProblems()
     };

@@ -74,7 +74,6 @@ function staleWords(model: SubmitModel, trans: TranslationBundle): string {
     ? trans._n(
         'Before your last change. Fix %1 field to update the preview.',
         'Before your last change. Fix %1 fields to update the preview.',
-        count,
         count
       )
     : trans.__('Before your last change.');
@@ -138,7 +137,6 @@ function noPreview(model: SubmitModel, trans: TranslationBundle): string {
     return trans._n(
       'Fix %1 field to see the preview.',
       'Fix %1 fields to see the preview.',
-      count,
       count
     );
   }

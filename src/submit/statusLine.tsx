@@ -27,7 +27,7 @@ export function StatusLine(props: IProps): JSX.Element {
       <span className="jp-HyperPod-StatusLine-state" role="status">
         <span aria-hidden="true">{SIGNS[level]}</span> {stateWords(props)}
       </span>
-      {first !== undefined && (
+      {first !== undefined && !isEmpty(model) && (
         <button
           type="button"
           className="jp-HyperPod-link"
@@ -51,13 +51,21 @@ export function StatusLine(props: IProps): JSX.Element {
   );
 }
 
-const SIGNS = { ok: '✓', busy: '…', error: '✗' } as const;
+const SIGNS = { ok: '✓', busy: '○', error: '✗' } as const;
 
 function levelOf(model: SubmitModel): keyof typeof SIGNS {
+  if (isEmpty(model)) {
+    return 'busy';
+  }
   if (model.isBlocked) {
     return 'error';
   }
   return model.busy || model.sending || model.error ? 'busy' : 'ok';
+}
+
+/** Nothing was said yet of what is to be run: that is no mistake. */
+function isEmpty(model: SubmitModel): boolean {
+  return model.problemCount === 1 && 'source' in model.problems;
 }
 
 function stateWords({ model, trans }: IProps): string {
@@ -65,8 +73,11 @@ function stateWords({ model, trans }: IProps): string {
   if (model.sending) {
     return trans.__('Submitting…');
   }
+  if (isEmpty(model)) {
+    return model.problems.source;
+  }
   if (count > 0) {
-    return trans._n('Fix %1 field', 'Fix %1 fields', count, count);
+    return trans._n('Fix %1 field', 'Fix %1 fields', count);
   }
   if (model.isDistrusted) {
     return trans.__('The cluster checks the run after you confirm.');
@@ -85,18 +96,11 @@ function sizeWords({ model, trans }: IProps): string {
   const count = nodes * ranks;
   const total = nodes * gpus;
   if (total === 0) {
-    return trans._n('%1 rank, no GPU', '%1 ranks, no GPU', count, count);
+    return trans._n('%1 rank, no GPU', '%1 ranks, no GPU', count);
   }
   const type = gpuModel(model.overview, model.queue);
   const unit = type === null ? trans._n('GPU', 'GPUs', total) : gpuName(type);
-  return trans._n(
-    '%1 rank on %2 %3',
-    '%1 ranks on %2 %3',
-    count,
-    count,
-    total,
-    unit
-  );
+  return trans._n('%1 rank on %2 %3', '%1 ranks on %2 %3', count, total, unit);
 }
 
 /** Whether it would start: said of fresh data only. */
@@ -140,7 +144,6 @@ function startWords(
       return trans._n(
         'fits now, but %1 job waits in the queue',
         'fits now, but %1 jobs wait in the queue',
-        start.jobs,
         start.jobs
       );
     case 'waits':

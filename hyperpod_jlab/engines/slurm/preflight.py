@@ -289,7 +289,12 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
             message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most {limit_text}",
             hint=f"use --time-limit {limit_text.replace(' ', '')} or less, or another queue",
             field="time_limit",
-            fixes=(Fix(label=f"Use {limit_text}", set={"time_limit": int(max_limit)}),),
+            fixes=(
+                Fix(
+                    label=f"Use {limit_text.removesuffix(' 00m')}",
+                    set={"time_limit": int(max_limit)},
+                ),
+            ),
         )
 
 
