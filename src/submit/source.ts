@@ -68,7 +68,8 @@ export function sourceProblem(
   if (cloneOf !== null) {
     return null;
   }
-  if (spec.kind === 'command' && String(spec.command).trim() === '') {
+  const { command, kind } = spec;
+  if (kind === 'command' && (typeof command !== 'string' || !command.trim())) {
     return trans.__('Enter a command.');
   }
   return path !== null && !('kind' in spec)

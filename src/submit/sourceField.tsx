@@ -135,7 +135,7 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
           className="jp-HyperPod-input jp-HyperPod-textarea"
           aria-label={trans.__('Command')}
           aria-invalid={problem !== undefined && texts.command !== ''}
-          placeholder="python train.py --lr 0.1"
+          placeholder={trans.__('Such as: %1', 'python train.py --lr 0.1')}
           rows={2}
           value={texts.command}
           onChange={event => type('command', event.target.value)}
@@ -147,7 +147,7 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
           className="jp-HyperPod-input"
           aria-label={trans.__('File')}
           aria-invalid={problem !== undefined && texts.file !== ''}
-          placeholder="work/train.py"
+          placeholder={trans.__('Such as: %1', 'work/train.py')}
           value={texts.file}
           onChange={event => type('file', event.target.value)}
         />

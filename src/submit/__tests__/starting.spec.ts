@@ -50,15 +50,24 @@ describe('whether a run would start', () => {
 });
 
 describe('what is free', () => {
-  afterEach(() => jest.restoreAllMocks());
+  const made: Availability[] = [];
+
+  function reading(read: () => Promise<ReturnType<typeof overview>>) {
+    const free = new Availability({ overview: read });
+    made.push(free);
+    return free;
+  }
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+    made.splice(0).forEach(one => one.dispose());
+  });
 
   it('is asked anew only when it is old', async () => {
     let asked = 0;
-    const free = new Availability({
-      overview: () => {
-        asked++;
-        return Promise.resolve(overview({ as_of: null }));
-      }
+    const free = reading(() => {
+      asked++;
+      return Promise.resolve(overview({ as_of: null }));
     });
     await free.renew('ml');
     await free.renew('ml');
@@ -73,17 +82,13 @@ describe('what is free', () => {
 
   it('is as old as the scheduler’s answer', async () => {
     const told = new Date(Date.now() - 60_000).toISOString();
-    const free = new Availability({
-      overview: () => Promise.resolve(overview({ as_of: told }))
-    });
+    const free = reading(() => Promise.resolve(overview({ as_of: told })));
     await free.renew('ml');
     expect(free.age('ml')).toBeGreaterThanOrEqual(60_000);
   });
 
   it('is nothing where a cluster does not answer', async () => {
-    const free = new Availability({
-      overview: () => Promise.reject(new Error('gone'))
-    });
+    const free = reading(() => Promise.reject(new Error('gone')));
     await free.renew('ml');
     expect(free.of('ml')).toBeNull();
   });
