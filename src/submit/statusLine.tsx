@@ -36,7 +36,7 @@ export function StatusLine(props: IProps): JSX.Element {
           {trans.__('Go to field')}
         </button>
       )}
-      <span>{sizeWords(props)}</span>
+      {first === undefined && <span>{sizeWords(props)}</span>}
       <StartWords {...props} />
       {model.isBlocked && first === undefined && !model.isDistrusted && (
         <button
