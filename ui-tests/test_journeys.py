@@ -169,7 +169,10 @@ def test_every_string_can_be_translated(page: Page, marked_lab: LabServer) -> No
         "() => void window.jupyterapp.commands.execute('hyperpod:submit', {path: 'marked.ipynb'})"
     )
     dialog = page.locator(".jp-HyperPod-SubmitDialog")
-    expect(dialog.get_by_role("tabpanel")).to_contain_text(f"{MARK}Command of each process")
+    for button in dialog.locator(".jp-HyperPod-ToggleBar-button").all():
+        button.click()
+    dialog.get_by_role("button", name=f"{MARK}Code").click()
+    expect(dialog).to_contain_text(f"{MARK}Command of each process")
     found += untranslatable(dialog)
     assert found == []
 

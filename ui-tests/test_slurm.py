@@ -102,26 +102,28 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     page.keyboard.press("Control+Shift+Enter")
     dialog = page.locator(DIALOG)
     dialog.locator('[data-field="cluster"]').select_option(CLUSTER)
-    script = dialog.get_by_role("tab", name="sbatch.sh")
+    script = dialog.get_by_role("button", name="sbatch.sh")
     expect(script).to_be_visible()
     findings = dialog.locator("[data-findings]")
     expect(findings).to_contain_text(
-        "no queue is given, and the default queue dev contains all nodes"
+        "No queue is given, and the default queue dev contains all nodes"
     )
     expect(findings).to_contain_text("Choose a queue")
-    expect(dialog.locator('[data-field="queue"][list]')).to_be_visible()
-    assert values(offered(dialog, "queue")) == ["dev", "batch"]
+    queue = dialog.locator('[data-field="queue"]')
+    expect(queue.locator("option")).to_have_count(2)
+    assert values(queue.locator("option")) == ["", "batch"]
+    expect(queue.locator("option").first).to_contain_text("dev (default)")
     dialog.locator('[data-field="resources.nodes"]').fill("2")
     dialog.locator('[data-field="resources.processes_per_node"]').fill("2")
+    dialog.get_by_role("button", name="Program").click()
     dialog.locator('[data-field="launcher"]').select_option("python")
-    dialog.locator('[data-field="queue"]').fill("bach")
-    expect(findings).to_contain_text("did you mean 'batch'?")
-    dialog.locator('[data-field="queue"]').fill("batch")
+    queue.select_option("batch")
     script.click()
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("#SBATCH --partition=batch\n")
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("#SBATCH --nodes=2\n")
+    shown = dialog.get_by_role("region", name="sbatch.sh")
+    expect(shown).to_contain_text("#SBATCH --partition=batch\n")
+    expect(shown).to_contain_text("#SBATCH --nodes=2\n")
     expect(findings).not_to_contain_text("Error")
-    dialog.get_by_role("button", name="More settings").click()
+    dialog.get_by_role("button", name="Scheduling").click()
     assert values(offered(dialog, "account")) == ["root"]
     assert values(offered(dialog, "qos")) == ["normal"]
     assert violations(page, DIALOG) == []
