@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from dataclasses import dataclass
 from typing import Literal
@@ -113,7 +114,7 @@ def _phases(records: RunRecords, attempt: AttemptRecords) -> AttemptPhases:
 
 
 def _ranks(attempt: AttemptRecords) -> list[RankStatus]:
-    first_failed = attempt.errors[0].rank if attempt.errors else None
+    first_failed = _first_failed(attempt)
     found = [
         RankStatus(
             rank=rank.rank,
@@ -131,6 +132,19 @@ def _ranks(attempt: AttemptRecords) -> list[RankStatus]:
     return sorted(found, key=lambda rank: rank.rank)
 
 
+def _first_failed(attempt: AttemptRecords) -> int | None:
+    """The rank that failed first: by its error, else by its end, unless the node was stopped."""
+    if attempt.errors:
+        return attempt.errors[0].rank
+    ended = [
+        (rank.ended_at or math.inf, rank.rank)
+        for node in attempt.nodes
+        for rank in node.ranks
+        if rank.exit_code and node.stopped_by is None
+    ]
+    return min(ended)[1] if ended else None
+
+
 def _state(
     rank: RankRecord, node: NodeRecord, first_failed: int | None
 ) -> Literal["starting", "running", "succeeded", "failed", "stopped", "lost"]:
@@ -138,8 +152,7 @@ def _state(
         return "succeeded"
     if rank.exit_code is not None:
         is_stopped = rank.signal in _STOPPED or rank.exit_code == 128 + signal.SIGTERM
-        is_other = node.stopped_by is not None or first_failed is not None
-        return "stopped" if is_stopped and is_other and rank.rank != first_failed else "failed"
+        return "stopped" if is_stopped and rank.rank != first_failed else "failed"
     if rank.ended_at is not None:
         return "failed" if rank.rank == first_failed else "stopped"
     if node.ended_at is not None:

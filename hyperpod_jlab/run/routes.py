@@ -214,7 +214,7 @@ async def show_usage(call: Call, run_id: str) -> RunUsage:
     return RunUsage(await hyperpod.runs.usage(run_id))
 
 
-async def show_overview(call: Call, run_id: str) -> RunOverview:
+async def show_run_overview(call: Call, run_id: str) -> RunOverview:
     """Get a run's time limit, the phases of its attempts and the state of each rank. Reads only the run's own records."""
     return await asyncio.to_thread(read_overview, await _bundle(call, run_id))
 

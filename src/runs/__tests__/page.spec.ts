@@ -32,6 +32,7 @@ describe('RunPage', () => {
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
   let hasPorts = false;
+  let hasMetrics = false;
   let page: RunPage;
   let logClient: FakeClient;
 
@@ -44,10 +45,17 @@ describe('RunPage', () => {
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
+      hasMetrics: () => Promise.resolve(hasMetrics),
       hasPorts: () => Promise.resolve(hasPorts),
       openPort: (_, node, port) => acts.push(`port ${node}:${port}`),
       openRun: runId => acts.push(`open ${runId}`),
-      openPlace: (_, place) => acts.push(`line ${place.line}`)
+      openPlace: (_, place) => acts.push(`line ${place.line}`),
+      openSource: one => acts.push(`source ${one.name}`),
+      runNow: clone ? one => acts.push(`now ${one.name}`) : null,
+      switchTo: (_, change) => {
+        acts.push(`switch ${change.text}`);
+        return Promise.resolve();
+      }
     };
     logClient = new FakeClient(10);
     const runClient = client;
@@ -63,6 +71,27 @@ describe('RunPage', () => {
     return Array.from(found).map(item => item.textContent ?? '');
   }
 
+  /** What the menu of further actions offers. */
+  function inMenu(): string[] {
+    const button = page.node.querySelector<HTMLElement>(
+      '[aria-label="More actions"]'
+    );
+    button?.click();
+    const items = document.querySelectorAll('.lm-Menu-itemLabel');
+    const texts = Array.from(items).map(item => item.textContent ?? '');
+    document.querySelectorAll('.lm-Menu').forEach(menu => menu.remove());
+    return texts;
+  }
+
+  async function showTab(label: string): Promise<void> {
+    const tab = () =>
+      [...page.node.querySelectorAll<HTMLElement>('[role="tab"]')].find(
+        one => one.textContent === label
+      );
+    await until(() => tab() !== undefined);
+    tab()?.click();
+  }
+
   afterEach(() => {
     page.dispose();
     runs.dispose();
@@ -71,13 +100,13 @@ describe('RunPage', () => {
   it('has buttons that fit the state', async () => {
     client.runs = [run(1)];
     await show(run(1).run_id);
-    expect(buttons()).toEqual(['Cancel', 'Run again…', 'Copy command']);
+    expect(buttons()).toEqual(['Cancel', 'Run again…', '⋯']);
     page.node.querySelector<HTMLElement>('.jp-mod-warn')?.click();
     expect(acts).toEqual(['cancel run 1']);
     client.runs = [run(1, { state: 'succeeded', exit_code: 0 })];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
-    expect(buttons()).toEqual(['Run again…', 'Copy command']);
+    expect(buttons()).toEqual(['Run again…', '⋯']);
     expect(page.title.label).toBe('run 1');
   });
 
@@ -85,15 +114,17 @@ describe('RunPage', () => {
     able = ['cancel', 'hold', 'release', 'requeue', 'change'];
     client.runs = [run(1)];
     await show(run(1).run_id, false);
-    await until(() => buttons().length === 4);
-    expect(buttons().slice(0, 3)).toEqual(['Cancel', 'Requeue', 'Change…']);
+    await until(() => buttons().length === 2);
+    expect(buttons()).toEqual(['Cancel', '⋯']);
+    await until(() => inMenu().length === 3);
+    expect(inMenu()).toEqual(['Requeue', 'Change…', 'Copy command']);
     client.runs = [run(1, { state: 'waiting' })];
     await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Hold');
     client.runs = [run(1, { state: 'waiting', reason_code: 'held' })];
     await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Release');
-    expect(buttons()[2]).toBe('Change…');
+    expect(inMenu()).toEqual(['Change…', 'Copy command']);
     able = ['cancel'];
   });
 
@@ -108,7 +139,7 @@ describe('RunPage', () => {
     client.runs = [run(1, { user: 'bob', own: false })];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
-    expect(buttons()).toEqual(['Run again…', 'Copy command']);
+    expect(buttons()).toEqual(['Run again…', '⋯']);
     expect(page.node.querySelector(WAYS_IN)).toBeNull();
     expect(page.node.querySelector('dl')?.textContent).toContain('Userbob');
     able = ['cancel'];
@@ -132,7 +163,7 @@ describe('RunPage', () => {
   it('offers nothing that is not there', async () => {
     client.runs = [run(1)];
     await show(run(1).run_id, false);
-    expect(buttons()).toEqual(['Cancel', 'Copy command']);
+    expect(buttons()).toEqual(['Cancel', '⋯']);
   });
 
   it('names the rank that failed first, and shows its log', async () => {
