@@ -116,9 +116,9 @@ def read_resources(
         files = _files(bundle, number)
         chosen = [rank for rank in sorted(files) if node is None or rank == node][:MAX_NODES]
         samples = {rank: _read(bundle, number, files[rank]) for rank in chosen}
-        times = [sample.time for _, rows in samples.values() for sample in rows]
-        if times:
-            axis = _Axis.over(times)
+        times = [[sample.time for sample in rows] for _, rows in samples.values()]
+        if any(times):
+            axis = _Axis.over([each for each in times if each])
             series = [
                 one
                 for rank, (head, rows) in samples.items()
@@ -173,9 +173,10 @@ class _Axis:
     count: int
 
     @classmethod
-    def over(cls, times: Sequence[float]) -> _Axis:
-        begin, end = min(times), max(times)
-        count = max(2, min(MAX_POINTS, len(times)))
+    def over(cls, times: Sequence[Sequence[float]]) -> _Axis:
+        """The axis of the samples of each node: where nodes are sampled alike, each has a sample at most points."""
+        begin, end = min(map(min, times)), max(map(max, times))
+        count = max(2, min(MAX_POINTS, max(map(len, times))))
         return cls(begin, max((end - begin) / (count - 1), 0.001), count)
 
     def spread(self, points: Sequence[tuple[float, float]], *, largest: bool) -> list[float | None]:

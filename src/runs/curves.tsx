@@ -41,7 +41,7 @@ function Chart(props: {
   const isDrawn = chart.curves.some(one => countOf(one.values) > 1);
   const focus = usePlot(node, chart, isDrawn, cursorKey, setAt);
   const spoken = chart.curves
-    .map(one => trans.__('%1: now %2, peak %3', one.label, one.last, one.peak))
+    .map(one => trans.__('%1: last %2, peak %3', one.label, one.last, one.peak))
     .join('; ');
   const moment = at === null ? undefined : chart.times[at];
   return (
@@ -72,14 +72,14 @@ function Chart(props: {
               <span className="jp-HyperPod-hidden">{trans.__('Curve')}</span>
             </th>
             <th scope="col">
-              {moment === undefined ? trans.__('Now') : trans.__('Then')}
+              {moment === undefined ? trans.__('Last') : trans.__('Then')}
             </th>
             <th scope="col">{trans.__('Peak')}</th>
           </tr>
         </thead>
         <tbody>
           {chart.curves.map((curve, index) => {
-            const value = at === null ? null : curve.values[at];
+            const value = at === null ? null : nearest(curve.values, at);
             return (
               <tr
                 key={curve.label}
@@ -97,7 +97,7 @@ function Chart(props: {
                 <td>
                   {at === null
                     ? curve.last
-                    : value === null || value === undefined
+                    : value === null
                       ? '–'
                       : chart.text(value)}
                 </td>
@@ -109,6 +109,14 @@ function Chart(props: {
       </table>
     </figure>
   );
+}
+
+/** The value at a time, or just beside it: nodes are not sampled at the same moment. */
+function nearest(
+  values: readonly (number | null)[],
+  at: number
+): number | null {
+  return values[at] ?? values[at - 1] ?? values[at + 1] ?? null;
 }
 
 function countOf(values: readonly (number | null)[]): number {

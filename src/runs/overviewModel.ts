@@ -38,6 +38,9 @@ export class OverviewModel extends Polled<ICourse> {
     this._node = node;
     this._stage = '';
     this.turnTo({ forget: false });
+    if (this._isShown) {
+      this._goOn();
+    }
   }
 
   override dispose(): void {

@@ -138,7 +138,7 @@ export class RunPage extends Panel {
       this._isChoosing = true;
       this._tabs.current = isLog ? this.log : this._overview;
       this._isChoosing = false;
-      this._onTab();
+      this.model.isOverviewShown = !isLog;
     }
   }
 

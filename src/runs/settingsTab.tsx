@@ -102,7 +102,7 @@ export function settingsOf(
     return at < 0 ? order.length : at;
   };
   return leaves(spec, '')
-    .filter(([path, value]) => path !== 'format' && !isNothing(value))
+    .filter(([path, value]) => path !== 'format' && !isNothing(path, value))
     .map(([path, value]) => ({
       path,
       name: names[path] ?? path,
@@ -122,8 +122,11 @@ function leaves(value: unknown, path: string): [string, unknown][] {
   );
 }
 
-function isNothing(value: unknown): boolean {
+/** What was not set; a switch that is off is worth a word only where it is on by default. */
+function isNothing(path: string, value: unknown): boolean {
   return (
+    (value === false && path !== 'files.project') ||
+    (value === 0 && path === 'max_restarts') ||
     value === null ||
     value === undefined ||
     value === '' ||
