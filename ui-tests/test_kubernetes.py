@@ -29,6 +29,7 @@ from lab_page import (
     open_run,
     refresh_until,
     row,
+    run_tab,
     use_theme,
     violations,
     wait_for_line,
@@ -132,7 +133,8 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     shown = open_run(page, run_id)
     wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
-    expect(shown.locator(".jp-HyperPod-facts")).to_contain_text("PyTorchJob")
+    run_tab(shown, "Overview")
+    expect(shown.locator(".jp-HyperPod-Details")).to_contain_text("PyTorchJob")
     shown.get_by_text("Ports and shells").focus()
     page.keyboard.press("Enter")
     expect(shown.get_by_role("list", name="Shell commands")).to_be_visible()
@@ -249,8 +251,7 @@ def test_an_image_that_is_none_is_told_in_words(page: Page, admin_lab: LabServer
     open_lab(page, admin_lab)
     shown = open_run(page, run_id)
     expect(shown).to_contain_text("localhost/none/such:1", timeout=SLOW)
-    shown.get_by_text("Why it waits").click()
-    expect(shown.locator(".jp-HyperPod-Why p").first).to_be_visible(timeout=SLOW)
+    expect(shown.locator(".jp-HyperPod-Why h2")).to_be_visible(timeout=SLOW)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         assert violations(page, RUN_PAGE) == []

@@ -12,6 +12,7 @@ from lab_page import (
     expect_state,
     open_lab,
     open_notebook,
+    run_tab,
     save,
     state_of,
     use_theme,
@@ -232,6 +233,7 @@ def test_a_traceback_leads_to_the_cell(page: Page, lab: LabServer) -> None:
     execute(page, "hyperpod:open-run", {"runId": run["run_id"]}, keep=False)
     run_page = page.locator(RUN_PAGE)
     expect_state(run_page, "failed")
+    run_tab(run_page, "Log")
     link = run_page.get_by_role("link", name="cell-01.py")
     link.click()
     expect(cell(page, 0).locator(".cm-content")).to_be_focused()

@@ -344,9 +344,10 @@ describe('ClusterPage', () => {
       button(page, 'Change…').click();
       const find = () =>
         document.querySelectorAll<HTMLInputElement>('.jp-Dialog input');
-      await until(() => find().length === 2);
+      await until(() => find().length === 1);
+      // Those of the cluster, and that nothing is to be changed.
       await until(
-        () => document.querySelectorAll('.jp-Dialog option').length === 2
+        () => document.querySelectorAll('.jp-Dialog option').length === 3
       );
       find()[0].value = ' 2h ';
       await answer('Change');
@@ -366,7 +367,7 @@ describe('ClusterPage', () => {
       boxes()[1].click();
       await until(() => !isOff('Change…'));
       button(page, 'Change…').click();
-      const find = () => document.querySelectorAll('.jp-Dialog label');
+      const find = () => document.querySelectorAll('.jp-Dialog label > span');
       await until(() => find().length > 0);
       expect(Array.from(find()).map(label => label.textContent)).toEqual([
         'Queue'
