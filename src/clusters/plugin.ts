@@ -168,8 +168,7 @@ async function openCluster(
       metricsClient: new MetricsClient(client),
       ...nodeOpeners(app, cluster, trans),
       tab: tabNamed(tab),
-      newRun: () =>
-        void app.commands.execute(CommandIDs.newRun, { cluster }),
+      newRun: () => void app.commands.execute(CommandIDs.newRun, { cluster }),
       connect: row =>
         void app.commands.execute(CommandIDs.connectCluster, {
           cluster: row.hyperpod?.arn ?? row.name

@@ -89,7 +89,5 @@ export function clockText(seconds: number): string {
   const hours = Math.floor(whole / 3600);
   const minutes = Math.floor(whole / 60) % 60;
   const rest = two(whole % 60);
-  return hours > 0
-    ? `${hours}:${two(minutes)}:${rest}`
-    : `${minutes}:${rest}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }
