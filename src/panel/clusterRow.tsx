@@ -116,13 +116,13 @@ function SecondLine(props: {
   const { gpus, state } = cluster;
   if (!cluster.configured) {
     return (
-      <span className="jp-HyperPod-Row-detail">
-        {isWaited ? trans.__('Loading…') : awsLine(cluster, trans)}
-      </span>
+      <Detail
+        text={isWaited ? trans.__('Loading…') : awsLine(cluster, trans)}
+      />
     );
   }
   if (state !== 'up' && cluster.reason) {
-    return <span className="jp-HyperPod-Row-detail">{cluster.reason}</span>;
+    return <Detail text={cluster.reason} />;
   }
   if (gpus.length > 0) {
     const [{ total, used }] = gpus;
@@ -136,7 +136,15 @@ function SecondLine(props: {
     );
   }
   const text = plainText(cluster, trans);
-  return text ? <span className="jp-HyperPod-Row-detail">{text}</span> : null;
+  return text ? <Detail text={text} /> : null;
+}
+
+function Detail({ text }: { text: string }): JSX.Element {
+  return (
+    <span className="jp-HyperPod-Row-detail">
+      <span>{text}</span>
+    </span>
+  );
 }
 
 function gpuText(

@@ -88,6 +88,10 @@ export class ClustersSection extends PanelSection {
           <ClusterList
             clusters={clusters}
             isLoading={store.aws?.loading ?? false}
+            isAlone={
+              problem !== null ||
+              (Boolean(store.aws?.as_of) && !store.aws?.loading)
+            }
             actions={actions}
             trans={trans}
           />
@@ -124,10 +128,12 @@ function isFault(problem: IErrorBody | null): boolean {
 function ClusterList(props: {
   clusters: readonly ICluster[];
   isLoading: boolean;
+  /** Whether AWS has answered: there are no others then. */
+  isAlone: boolean;
   actions: IPanelActions;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { actions, clusters, isLoading, trans } = props;
+  const { actions, clusters, isAlone, isLoading, trans } = props;
   const byId = new Map(clusters.map(one => [idOf(one), one]));
   const rows = useRows([...byId.keys()], {
     open: id => {
@@ -156,7 +162,7 @@ function ClusterList(props: {
           />
         ))}
       </ul>
-      {clusters.every(one => one.orchestrator === 'local') && (
+      {isAlone && clusters.every(one => one.orchestrator === 'local') && (
         <p className="jp-HyperPod-Message">
           {trans.__('Only this machine is configured.')}{' '}
           <button

@@ -4,11 +4,7 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import {
-  Clipboard,
-  ICommandPalette,
-  Notification
-} from '@jupyterlab/apputils';
+import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 
 import type { IMenuEntry } from '../components/menu';

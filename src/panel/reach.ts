@@ -3,14 +3,12 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { reachText } from '../clusters/reach';
 import { ICluster } from '../clusters/types';
 
-/** Words for what the dialog of Connect can give, or for what nobody has looked at. */
-const OPEN = [
-  'ready',
-  'not-looked',
-  'not-described',
-  'not-known',
-  'no-login-node',
-  'no-namespace'
+/** Words for what no entry of the configuration helps. */
+const BLOCKED = [
+  'configured',
+  'not-in-service',
+  'unknown-orchestrator',
+  'not-there'
 ];
 
 /** Words that say nothing about the way from here. */
@@ -24,7 +22,7 @@ export function canConnect({ configured, hyperpod, state }: ICluster): boolean {
   return (
     !configured &&
     state === 'in-service' &&
-    OPEN.includes(hyperpod?.reach?.word ?? 'not-looked')
+    !BLOCKED.includes(hyperpod?.reach?.word ?? '')
   );
 }
 

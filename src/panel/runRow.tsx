@@ -135,9 +135,12 @@ function SecondLine(props: {
   if (state === 'succeeded') {
     return null;
   }
-  const words = reason ?? (state === 'cancelled' ? '' : stateText(state, trans));
+  const words =
+    reason ?? (state === 'cancelled' ? '' : stateText(state, trans));
   return words ? (
-    <span className="jp-HyperPod-Row-detail">{words}</span>
+    <span className="jp-HyperPod-Row-detail">
+      <span>{words}</span>
+    </span>
   ) : null;
 }
 

@@ -17,11 +17,7 @@ import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
 import { agoText, stateText } from '../components/words';
 import { CommandIDs, IHyperPod } from '../tokens';
-import {
-  actAfterQuestion,
-  pageActions,
-  runAgain
-} from './actions';
+import { actAfterQuestion, pageActions, runAgain } from './actions';
 import type { RunPage } from './page';
 import { IRun } from './types';
 
@@ -100,10 +96,7 @@ export function addRunCommands(
 }
 
 /** The commands that do something to a run. */
-function addActionCommands(
-  app: JupyterFrontEnd,
-  hyperPod: IHyperPod
-): void {
+function addActionCommands(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
   const { runs, trans } = hyperPod;
   const labels: Readonly<Record<ActionKind, string>> = {
     cancel: trans.__('Cancel Run'),
