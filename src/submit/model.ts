@@ -384,7 +384,7 @@ export class SubmitModel implements IDisposable {
       this._last = last;
       this._presets = presets;
       this.begin(start ?? last);
-      found.forEach(({ name }) => void this.availability.renew(name));
+      found.forEach(({ name }) => void this.availability.renew(name, false));
     } catch (reason) {
       this._fail(reason);
       return;
@@ -433,7 +433,7 @@ export class SubmitModel implements IDisposable {
 
   private _look(delay?: number): void {
     this._error = null;
-    void this.availability.renew(this._draft.cluster);
+    void this.availability.renew(this._draft.cluster, true);
     if (this._hasProblems()) {
       this._previewer.hold();
     } else {
