@@ -149,17 +149,12 @@ export class RunPage extends Panel {
 
   /** A tab for what AWS measured, where it measures anything. */
   private _offerMetrics(run: IRun): void {
-    if (this._hasMetrics) {
-      return;
-    }
-    this._hasMetrics = true;
     const { actions, runClient, trans } = this._options;
-    void actions.hasMetrics(run).then(hasMetrics => {
-      if (hasMetrics && !this.isDisposed) {
-        const tab = new MetricsTab(runClient, run.run_id, trans);
-        this._tabs.add(titled(tab, trans.__('Metrics')));
-      }
-    });
+    if (!this._hasMetrics && actions.hasMetrics(run)) {
+      this._hasMetrics = true;
+      const tab = new MetricsTab(runClient, run.run_id, trans);
+      this._tabs.add(titled(tab, trans.__('Metrics')));
+    }
   }
 
   private readonly _overview: OverviewTab;
