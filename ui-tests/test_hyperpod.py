@@ -102,7 +102,7 @@ def test_the_rows_stay_when_a_right_is_taken_away(
 def test_nothing_is_asked_while_the_section_is_folded(
     section: Locator, page: Page, aws: Endpoint
 ) -> None:
-    section.get_by_role("button", name="Clusters").click()
+    section.get_by_role("button", name="Clusters", exact=True).click()
     expect(section.get_by_role("listitem")).to_have_count(0)
     before = len(aws.calls)
     page.wait_for_timeout(3000)
