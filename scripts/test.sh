@@ -18,7 +18,7 @@ readonly AGAIN=(--max-suite-reruns 3 --rerun-show-tracebacks)
 
 # Name, what it needs (of slurm, slurm-24.11, kubernetes, kueue, trainer, kwok, prometheus, torch, chromium), what it runs.
 readonly SHARDS=(
-  "slurm|slurm torch|the long tests on Slurm 22.05, and all that run over ssh"
+  "slurm|slurm slurm-24.11 torch|the long tests on Slurm 22.05, and all that run over ssh"
   "slurm-2411|slurm slurm-24.11 torch|all tests on Slurm, on 24.11"
   "kubernetes-a|kubernetes|the long tests on Kubernetes: kinds, queues, orders, adoption, ends"
   "kubernetes-b|kubernetes|the long tests on Kubernetes: faults, logs, ports, rights and the rest"

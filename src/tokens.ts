@@ -93,10 +93,10 @@ export namespace CommandIDs {
   /** The documentation that comes with the extension. */
   export const openDocs = 'hyperpod:open-docs';
   export const showPanel = 'hyperpod:show-panel';
-  /** Asks what to run and how, without a notebook; `{cluster}`. */
-  export const newRun = 'hyperpod:new-run';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
+  /** Asks for a command or a file, and how to run it; `{cluster}`. */
+  export const newRun = 'hyperpod:new-run';
   export const runCells = 'hyperpod:run-cells';
   export const runNotebook = 'hyperpod:run-notebook';
   export const runAgain = 'hyperpod:run-again';

@@ -38,6 +38,20 @@ export function momentText(iso: string | null): string {
   }).format(new Date(iso));
 }
 
+/** A moment, as short as it can be said: the time of today, the day and the time of this year. */
+export function shortMomentText(iso: string): string {
+  const moment = new Date(iso);
+  const now = new Date();
+  const isToday = moment.toDateString() === now.toDateString();
+  const isThisYear = moment.getFullYear() === now.getFullYear();
+  return new Intl.DateTimeFormat(pageLanguage(), {
+    ...(!isToday && { month: 'short', day: 'numeric' }),
+    ...(!isThisYear && { year: 'numeric' }),
+    hour: '2-digit',
+    minute: '2-digit'
+  }).format(moment);
+}
+
 /** How long something took, or takes so far. */
 export function durationText(
   begin: string | null,
@@ -80,14 +94,4 @@ export function agoText(iso: string, trans: TranslationBundle): string {
   return minutes > 0
     ? trans.__('%1 min ago', minutes)
     : trans.__('%1 s ago', seconds);
-}
-
-/** Seconds as a clock shows them: 4:12, 1:04:12. */
-export function clockText(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const two = (value: number) => String(value).padStart(2, '0');
-  const hours = Math.floor(whole / 3600);
-  const minutes = Math.floor(whole / 60) % 60;
-  const rest = two(whole % 60);
-  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }

@@ -8,12 +8,12 @@ import { StateIcon } from '../components/stateIcon';
 import type { IRows } from '../components/useRows';
 import {
   agoText,
-  clockText,
   durationText,
   momentText,
   stateText
 } from '../components/words';
 import { IRun } from '../runs/types';
+import { clockText } from '../runs/words';
 import type { IPanelActions } from './actions';
 import { canCancel } from './menus';
 
