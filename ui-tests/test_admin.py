@@ -57,7 +57,8 @@ def opened(page: Page, server: LabServer) -> Locator:
     """The page, by the way from the panel."""
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
-    page.locator(PANEL).get_by_role("button", name="HyperPod Admin").click()
+    page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
+    page.locator(".lm-Menu-item", has_text="HyperPod Admin").click()
     shown = page.locator(ADMIN)
     expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
     return shown
@@ -276,7 +277,10 @@ def test_others_do_not_see_it(
     with page.expect_response(lambda answer: "admin/rights" in answer.url):
         execute(page, "hyperpod:show-panel")
     page.wait_for_timeout(500)
-    expect(page.locator(PANEL).get_by_role("button", name="HyperPod Admin")).to_have_count(0)
+    page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
+    expect(page.locator(".lm-Menu-item", has_text="HyperPod Doctor")).to_be_visible()
+    expect(page.locator(".lm-Menu-item", has_text="HyperPod Admin")).to_have_count(0)
+    page.keyboard.press("Escape")
     page.keyboard.press("Control+Shift+C")
     palette = page.locator(".lm-CommandPalette")
     palette.get_by_role("textbox").or_(palette.locator("input")).first.fill("HyperPod")

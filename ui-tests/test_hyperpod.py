@@ -12,11 +12,11 @@ from playwright.sync_api import Locator, Page, expect
 
 from testbed.aws.endpoint import Endpoint
 
-SECTION = f"{PANEL} .jp-HyperPod-Aws"
+SECTION = f"{PANEL} section[aria-label='Clusters']"
 PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
 #: A second look at AWS.
-REFRESH = "Refresh HyperPod clusters"
+REFRESH = "Refresh clusters and runs"
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def aws(account: tuple[LabServer, Endpoint]) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def section(account: tuple[LabServer, Endpoint], page: Page) -> Locator:
-    """The panel's section, with all that AWS tells of four clusters."""
+    """The panel's clusters: this machine, and four of AWS with all that it tells of them."""
     open_lab(page, account[0])
     execute(page, "hyperpod:show-panel")
     found = page.locator(SECTION)
-    expect(found.get_by_role("listitem")).to_have_count(4)
-    expect(found.get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
+    expect(found.get_by_role("listitem")).to_have_count(5)
+    expect(found.get_by_text("6 × g5.8xlarge")).to_be_visible()
     return found
 
 
@@ -62,7 +62,7 @@ def sound(page: Page, console: list[str]) -> None:
 def test_from_the_panel_to_the_instances_of_a_cluster(
     section: Locator, page: Page, console: list[str]
 ) -> None:
-    expect(item(section, "ml-cluster")).to_contain_text("in service")
+    expect(item(section, "ml-cluster")).to_contain_text("4 × p5.48xlarge")
     expect(item(section, "first-try")).to_contain_text("Lifecycle scripts did not run successfully")
     item(section, "ml-cluster").click()
     shown = page.locator(PAGE)
@@ -92,8 +92,8 @@ def test_the_rows_stay_when_a_right_is_taken_away(
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_be_visible()
-    expect(section.get_by_text("Newer data is not available")).to_be_visible()
-    expect(section.get_by_role("listitem")).to_have_count(4)
+    expect(section.get_by_text("AWS, updated")).to_be_visible()
+    expect(section.get_by_role("listitem")).to_have_count(5)
     aws.faults.denied.clear()
     page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_have_count(0)
@@ -102,24 +102,22 @@ def test_the_rows_stay_when_a_right_is_taken_away(
 def test_nothing_is_asked_while_the_section_is_folded(
     section: Locator, page: Page, aws: Endpoint
 ) -> None:
-    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
-    expect(section).to_be_hidden()
+    section.get_by_role("button", name="Clusters", exact=True).click()
+    expect(section.get_by_role("listitem")).to_have_count(0)
     before = len(aws.calls)
     page.wait_for_timeout(3000)
     assert len(aws.calls) == before
 
 
-def test_without_an_account_the_section_is_folded_over_one_plain_line(
+def test_without_an_account_nothing_is_said_of_aws(
     lab: LabServer, page: Page, console: list[str]
 ) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
     expect(page.locator(PANEL).get_by_text("Only this machine is configured")).to_be_visible()
-    expect(page.locator(SECTION)).to_be_hidden()
-    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
-    line = page.locator(SECTION).get_by_role("note")
-    expect(line).to_contain_text("no AWS credentials found")
+    expect(page.locator(SECTION)).not_to_contain_text("AWS")
     expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
+    expect(page.locator(SECTION).get_by_label("Region")).to_have_count(0)
     assert [text for text in console if "hyperpod/api" in text] == []
 
 

@@ -71,7 +71,7 @@ def node(aws: Endpoint) -> Node:
 def open_events(account: tuple[LabServer, Endpoint], page: Page, cluster: str) -> Locator:
     """The tab of a cluster's events."""
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": cluster})
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
     shown = page.locator(PAGE)
     shown.get_by_role("tab", name="Events", exact=True).click()
     return shown
@@ -182,7 +182,7 @@ def test_a_nodes_logs_from_its_row_followed_searched_and_chosen(
 ) -> None:
     write(aws, "DeepHealthCheckResults/check-1", "instance stress passed")
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
     cluster = page.locator(PAGE)
     cluster.get_by_role("tab", name="Nodes", exact=True).click()
     cluster.get_by_role("button", name=f"Show the logs of {node.instance_id}").click()

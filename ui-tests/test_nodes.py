@@ -60,7 +60,7 @@ def programs(account: tuple[LabServer, Endpoint]) -> Iterator[Path]:
 def open_nodes(page: Page, server: LabServer, cluster: str = "ml-cluster") -> Locator:
     """The nodes on a cluster's page, as AWS has them now."""
     open_lab(page, server)
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": cluster})
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
     shown = page.locator(PAGE)
     shown.get_by_role("tab", name="Nodes", exact=True).click()
     shown.get_by_role("button", name="Refresh").click()

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from testbed.aws.endpoint import Endpoint
 
 ELSEWHERE = "eu-central-1"
-SECTION = f"{PANEL} .jp-HyperPod-Aws"
+SECTION = f"{PANEL} section[aria-label='Clusters']"
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +32,13 @@ def test_another_region_is_chosen_and_remembered(
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
     section = page.locator(SECTION)
-    expect(section.get_by_role("listitem")).to_have_count(4)
+    expect(section.get_by_role("listitem")).to_have_count(5)
     field = section.get_by_label("Region")
     expect(field.get_by_role("option", name=f"{REGION} (default)")).to_have_count(1)
     expect(field).to_have_value("")
     field.select_option(ELSEWHERE)
-    expect(section.get_by_role("listitem")).to_have_count(1)
-    expect(section.get_by_text("Slurm · 2 nodes")).to_be_visible()
+    expect(section.get_by_role("listitem")).to_have_count(2)
+    expect(section.get_by_text("2 × g5.xlarge")).to_be_visible()
     aws.calls.clear()
     section.get_by_role("button", name="ml-cluster").click()
     shown = page.locator(CLUSTER_PAGE)
@@ -57,7 +57,7 @@ def test_another_region_is_chosen_and_remembered(
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
     expect(field).to_have_value(ELSEWHERE)
-    expect(section.get_by_role("listitem")).to_have_count(1)
+    expect(section.get_by_role("listitem")).to_have_count(2)
     field.select_option("")
-    expect(section.get_by_role("listitem")).to_have_count(4)
+    expect(section.get_by_role("listitem")).to_have_count(5)
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []

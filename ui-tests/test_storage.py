@@ -1,4 +1,4 @@
-"""The storage section of the panel, on a table of mounts that calls the partition a folder of Lustre."""
+"""The page of file systems, on a table of mounts that calls the partition a folder of Lustre."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_page import PANEL, execute, open_lab, use_theme, violations
+from lab_page import execute, open_lab, use_theme, violations
 from lab_server import PYTHON, LabServer, lab_server
 from playwright.sync_api import Page, expect
 
-SECTION = f"{PANEL} .jp-HyperPod-Section:has([aria-label='File systems'])"
+SECTION = "#hyperpod-storage"
 STAND_IN = Path(__file__).parents[1] / "tests" / "storage" / "recorded_lfs.py"
 """For Lustre's program."""
 
@@ -47,7 +47,7 @@ def test_the_partition_its_isolation_and_its_path_on_each_side(
     page: Page, lustre_lab: LabServer, console: list[str]
 ) -> None:
     open_lab(page, lustre_lab)
-    execute(page, "hyperpod:show-panel")
+    execute(page, "hyperpod:open-storage")
     section = page.locator(SECTION)
     place = section.get_by_label("File systems").get_by_role("listitem").first
     for words in ("lustre /alice", "mount path only", "stores runs"):
@@ -91,8 +91,8 @@ def test_the_partition_is_opened_in_the_file_browser(
     page: Page, lustre_files: LabServer, console: list[str]
 ) -> None:
     open_lab(page, lustre_files)
-    execute(page, "hyperpod:show-panel")
-    button = page.locator(PANEL).get_by_role(
+    execute(page, "hyperpod:open-storage")
+    button = page.locator(SECTION).get_by_role(
         "button", name="Open the storage partition in the file browser"
     )
     expect(page.locator(SECTION).get_by_label("File systems")).to_be_visible()

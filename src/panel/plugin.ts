@@ -12,6 +12,7 @@ import { hyperPodIcon } from '../icons';
 import { cancelRuns, runAgain } from '../runs/actions';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IPanelActions } from './actions';
+// eslint-disable-next-line jupyter/prefer-lazy-imports -- the side bar has it from the start
 import { HyperPodPanel } from './panel';
 
 /** Behind the file browser and the running sessions. */
@@ -144,7 +145,8 @@ function moreEntries(
   const entries = [
     CommandIDs.openDoctor,
     CommandIDs.openStorage,
-    CommandIDs.openAdmin
+    CommandIDs.openAdmin,
+    CommandIDs.openDocs
   ]
     .filter(id => commands.hasCommand(id) && commands.isVisible(id))
     .map(id => ({

@@ -279,7 +279,9 @@ function ChosenBar(props: {
   const { active, cancel, clear, count, trans } = props;
   return (
     <div className="jp-HyperPod-ChosenBar" role="status">
-      <span>{trans.__('%1 selected', count)}</span>
+      <span className="jp-HyperPod-ChosenBar-count">
+        {trans.__('%1 selected', count)}
+      </span>
       {active.length > 0 && (
         <button
           type="button"
