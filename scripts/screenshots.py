@@ -20,7 +20,16 @@ sys.path.insert(0, str(ROOT / "ui-tests"))
 from conftest import QUIET  # noqa: E402
 from hyperpod_lab import REGION, hyperpod_lab  # noqa: E402
 from kubernetes_lab import kubernetes_lab, some_namespace  # noqa: E402
-from lab_page import CARD, execute, open_lab, open_notebook, run_all, use_theme  # noqa: E402
+from lab_page import (  # noqa: E402
+    CARD,
+    execute,
+    more_action,
+    open_lab,
+    open_notebook,
+    run_all,
+    run_tab,
+    use_theme,
+)
 from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
 from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
@@ -136,12 +145,12 @@ def shoot_slurm(page: Page, run_id: str) -> None:
     execute(page, "hyperpod:open-run", {"runId": run_id})
     run_page = page.locator(RUN_PAGE)
     expect(run_page.get_by_text("epoch  2").last).to_be_visible(timeout=60_000)
-    run_page.get_by_role("button", name="Requeue").click()
+    more_action(run_page, "Requeue")
     page.locator(".jp-Dialog").get_by_role("button", name="Requeue").click()
     # A requeued job waits for up to two minutes.
     expect(run_page.locator('[data-kind="attempt"]').last).to_be_visible(timeout=180_000)
-    run_page.get_by_text("2 attempts").click()
     expect(run_page.get_by_text("epoch  1").last).to_be_visible(timeout=60_000)
+    run_tab(run_page, "Overview").get_by_text("2 attempts").click()
     in_both_themes(page, "slurm-run")
     execute(page, "hyperpod:open-cluster", {"cluster": SLURM})
     cluster_page = page.locator(".jp-HyperPod-ClusterPage")

@@ -59,6 +59,10 @@ export namespace CommandIDs {
     change: 'hyperpod:change-run'
   } as const;
   export const listRuns = 'hyperpod:list-runs';
+  /** Submits a run once more, with or without changes; `{runId}`. */
+  export const repeatRun = 'hyperpod:repeat-run';
+  /** All runs in a page. */
+  export const openRuns = 'hyperpod:open-runs';
   export const openCluster = 'hyperpod:open-cluster';
   /** Writes a cluster of AWS into the configuration, once the user has seen what is written; `{cluster}`. */
   export const connectCluster = 'hyperpod:connect-cluster';
@@ -80,15 +84,21 @@ export namespace CommandIDs {
   export const openAdmin = 'hyperpod:open-admin';
   /** Makes a link to the storage partition, and shows it in the file browser. */
   export const openPartition = 'hyperpod:open-partition';
+  /** The file systems of the server's machine, and who can read them. */
+  export const openStorage = 'hyperpod:open-storage';
   /** Copies a file's path as a cluster sees it; `{path, cluster}`. */
   export const copyPath = 'hyperpod:copy-path';
   /** Shows where the bytes of files are, with what can be done; `{paths}`. */
   export const showFileStates = 'hyperpod:show-file-states';
+  /** The documentation that comes with the extension. */
+  export const openDocs = 'hyperpod:open-docs';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how, without a notebook; `{cluster}`. */
   export const newRun = 'hyperpod:new-run';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
+  /** Asks for a command or a file, and how to run it; `{cluster}`. */
+  export const newRun = 'hyperpod:new-run';
   export const runCells = 'hyperpod:run-cells';
   export const runNotebook = 'hyperpod:run-notebook';
   export const runAgain = 'hyperpod:run-again';

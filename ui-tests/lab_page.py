@@ -99,6 +99,18 @@ def open_run(page: Page, run_id: str) -> Locator:
     return page.locator(RUN_PAGE)
 
 
+def run_tab(shown: Locator, tab: str) -> Locator:
+    """A run's page with one of its tabs in front."""
+    shown.get_by_role("tab", name=tab, exact=True).click()
+    return shown
+
+
+def more_action(shown: Locator, action: str) -> None:
+    """Choose an action of a run from the menu of its page."""
+    shown.get_by_role("button", name="More actions").click()
+    shown.page.locator(".lm-Menu").get_by_text(action, exact=True).click()
+
+
 def open_tab(page: Page, cluster: str, tab: str) -> Locator:
     """A tab of a cluster's page."""
     execute(page, "hyperpod:open-cluster", {"cluster": cluster})

@@ -17,6 +17,7 @@ from lab_page import (
     open_lab,
     open_notebook,
     run_all,
+    run_tab,
     use_theme,
     violations,
     wait_for_line,
@@ -76,7 +77,7 @@ def test_keyboard_leads_from_the_panel_to_the_log(page: Page, lab: LabServer) ->
     # And out of it again, back to the toolbar of the log.
     page.keyboard.press("Shift+Tab")
     expect(log).not_to_be_focused()
-    expect(page.locator(RUN_PAGE)).to_contain_text(run_id)
+    expect(page.locator(RUN_PAGE).locator("h1")).to_have_attribute("title", run_id)
 
 
 def test_reload_of_the_run_page_in_mid_stream(page: Page, lab: LabServer) -> None:
@@ -108,6 +109,8 @@ def test_panel_page_and_card_are_accessible(
     found = violations(page, CARD) + violations(page, PANEL)
     execute(page, "hyperpod:open-run", {"runId": failed_run})
     expect_state(page.locator(RUN_PAGE), "failed")
+    found += violations(page, RUN_PAGE)
+    run_tab(page.locator(RUN_PAGE), "Log")
     expect(page.locator(RUN_PAGE).get_by_text("step 40 of 40").first).to_be_visible()
     found += violations(page, RUN_PAGE)
     dark = page.locator(RUN_PAGE).evaluate("node => getComputedStyle(node).backgroundColor")
@@ -169,7 +172,10 @@ def test_every_string_can_be_translated(page: Page, marked_lab: LabServer) -> No
         "() => void window.jupyterapp.commands.execute('hyperpod:submit', {path: 'marked.ipynb'})"
     )
     dialog = page.locator(".jp-HyperPod-SubmitDialog")
-    expect(dialog.get_by_role("tabpanel")).to_contain_text(f"{MARK}Command of each process")
+    for button in dialog.locator(".jp-HyperPod-ToggleBar-button").all():
+        button.click()
+    dialog.get_by_role("button", name=f"{MARK}Code").click()
+    expect(dialog).to_contain_text(f"{MARK}Command of each process")
     found += untranslatable(dialog)
     assert found == []
 

@@ -29,6 +29,7 @@ from lab_page import (
     open_run,
     refresh_until,
     row,
+    run_tab,
     use_theme,
     violations,
     wait_for_line,
@@ -92,8 +93,9 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
     field(dialog, "name").fill("two-pods")
     field(dialog, "resources.nodes").fill("2")
     field(dialog, "resources.processes_per_node").fill("2")
+    dialog.get_by_role("button", name="Program").click()
     field(dialog, "launcher").select_option("python")
-    manifest = dialog.get_by_role("tab", name="manifest.yaml")
+    manifest = dialog.get_by_role("button", name="manifest.yaml")
     for cluster in (CLUSTER, "local", CLUSTER):
         field(dialog, "cluster").select_option(cluster)
         expect(manifest).to_have_count(1 if cluster == CLUSTER else 0)
@@ -102,11 +104,11 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
         expect(field(dialog, "resources.nodes")).to_have_value("2")
         expect(field(dialog, "launcher")).to_have_value("python")
     findings = dialog.locator("[data-findings]")
-    expect(findings).to_contain_text("it runs as a PyTorchJob")
-    expect(findings).to_contain_text("the API server accepts the PyTorchJob unchanged (dry run)")
+    expect(findings).to_contain_text("It runs as a PyTorchJob")
+    expect(findings).to_contain_text("The API server accepts the PyTorchJob unchanged (dry run)")
     expect(findings).not_to_contain_text("Error")
     manifest.click()
-    shown = dialog.get_by_role("tabpanel")
+    shown = dialog.get_by_role("region", name="manifest.yaml")
     expect(shown).to_contain_text("kind: PyTorchJob")
     expect(shown).to_contain_text(f"namespace: {namespace}")
     assert violations(page, DIALOG) == []
@@ -116,7 +118,8 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
         wait_for_line(page, f"rank {rank} step 3", RUN_PAGE, timeout=SLOW)
     expect_state(run, "succeeded", timeout=SLOW)
     assert sum(line.startswith("rank ") for line in log_lines(page, RUN_PAGE)) == 16
-    run.get_by_label("Ranks").fill("2")
+    run.get_by_role("button", name="All ranks").click()
+    page.get_by_role("combobox", name="Ranks").fill("2")
     page.keyboard.press("Enter")
     expect(run.locator(".jp-HyperPod-LogRow").filter(has_text="rank 0 step")).to_have_count(0)
     assert violations(page, RUN_PAGE) == []
@@ -130,7 +133,8 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     shown = open_run(page, run_id)
     wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
-    expect(shown.locator(".jp-HyperPod-facts")).to_contain_text("PyTorchJob")
+    run_tab(shown, "Overview")
+    expect(shown.locator(".jp-HyperPod-Details")).to_contain_text("PyTorchJob")
     shown.get_by_text("Ports and shells").focus()
     page.keyboard.press("Enter")
     expect(shown.get_by_role("list", name="Shell commands")).to_be_visible()
@@ -247,8 +251,7 @@ def test_an_image_that_is_none_is_told_in_words(page: Page, admin_lab: LabServer
     open_lab(page, admin_lab)
     shown = open_run(page, run_id)
     expect(shown).to_contain_text("localhost/none/such:1", timeout=SLOW)
-    shown.get_by_text("Why it waits").click()
-    expect(shown.locator(".jp-HyperPod-Why p").first).to_be_visible(timeout=SLOW)
+    expect(shown.locator(".jp-HyperPod-Why h2")).to_be_visible(timeout=SLOW)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         assert violations(page, RUN_PAGE) == []

@@ -16,10 +16,12 @@ from lab_page import (
     CLUSTER_PAGE,
     RUN_PAGE,
     expect_state,
+    more_action,
     open_lab,
     open_run,
     refresh_until,
     row,
+    run_tab,
     use_theme,
     violations,
     wait_for_line,
@@ -111,7 +113,6 @@ def test_a_run_waits_for_quota_and_is_held(page: Page, lab: LabServer) -> None:
     open_lab(page, lab)
     shown = open_run(page, second)
     expect_state(shown, "waiting", timeout=SLOW)
-    shown.get_by_text("Why it waits").click()
     why = shown.locator(".jp-HyperPod-Why")
     expect(why).to_contain_text("Queue position1", timeout=SLOW)
     expect(shown).to_contain_text(f"1 more {GPU} must become free")
@@ -130,11 +131,11 @@ def test_a_requeue_goes_on_in_the_same_log(page: Page, lab: LabServer) -> None:
     open_lab(page, lab)
     shown = open_run(page, run_id)
     wait_for_line(page, "begun as 1", RUN_PAGE, timeout=SLOW)
-    shown.get_by_role("button", name="Requeue", exact=True).click()
+    more_action(shown, "Requeue")
     page.locator(".jp-Dialog").get_by_role("button", name="Requeue").click()
     wait_for_line(page, "begun as 2", RUN_PAGE, timeout=2 * SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
-    shown.get_by_text("2 attempts").click()
-    expect(shown.get_by_role("row")).to_have_count(3)
+    run_tab(shown, "Overview").get_by_text("2 attempts").click()
+    expect(shown.locator(".jp-HyperPod-Children-rows").get_by_role("row")).to_have_count(3)
     mark = shown.locator('.jp-HyperPod-LogRow-mark[data-kind="attempt"]')
     expect(mark.filter(has_text="2").first).to_be_visible()

@@ -159,7 +159,7 @@ def test_metrics_of_a_run(
     assert len(aws.calls) == before  # it is over: nothing new can be there
     execute(page, "hyperpod:open-run", {"runId": LOCAL_RUN})
     local = page.locator(RUN_PAGE).locator("visible=true")
-    local.get_by_role("tab", name="Metrics").click()
-    expect(local).to_contain_text("ran on this machine, and only HyperPod clusters have metrics")
+    expect(local.get_by_role("tab", name="Settings")).to_be_visible()
+    expect(local.get_by_role("tab", name="Metrics")).to_have_count(0)
     assert local.get_by_role("alert").count() == 0
     assert [line for line in console if "exception" in line] == []

@@ -127,7 +127,7 @@ def test_log_frozen_into_the_output(page: Page, lab: LabServer) -> None:
     run_all(page)
     card = page.locator(CARD)
     expect_state(card, "succeeded")
-    expect(card.get_by_role("combobox", name="Ranks")).to_be_visible()
+    expect(card.get_by_role("button", name="All ranks")).to_be_visible()
     card.get_by_role("button", name="More actions").press("Enter")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

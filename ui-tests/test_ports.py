@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from lab_page import RUN_PAGE, expect_state, open_lab, open_run
+from lab_page import RUN_PAGE, expect_state, open_lab, open_run, run_tab
 from lab_server import TOKEN, LabServer
 from playwright.sync_api import Page, expect
 from port_lab import port_lab, run_hostile
@@ -90,7 +90,7 @@ def _show_ways(page: Page, server: LabServer, run_id: str, port: int) -> None:
     open_lab(page, server)
     shown = open_run(page, run_id)
     expect_state(shown, "running")
-    shown.get_by_text("Ports and shells").click()
+    run_tab(shown, "Overview").get_by_text("Ports and shells").click()
     shown.get_by_label("Port").fill(str(port))
 
 

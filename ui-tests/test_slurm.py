@@ -14,12 +14,14 @@ from lab_page import (
     execute,
     expect_state,
     log_lines,
+    more_action,
     open_lab,
     open_notebook,
     open_run,
     open_tab,
     refresh_until,
     row,
+    run_tab,
     use_theme,
     violations,
     wait_for_line,
@@ -102,26 +104,28 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     page.keyboard.press("Control+Shift+Enter")
     dialog = page.locator(DIALOG)
     dialog.locator('[data-field="cluster"]').select_option(CLUSTER)
-    script = dialog.get_by_role("tab", name="sbatch.sh")
+    script = dialog.get_by_role("button", name="sbatch.sh")
     expect(script).to_be_visible()
     findings = dialog.locator("[data-findings]")
     expect(findings).to_contain_text(
-        "no queue is given, and the default queue dev contains all nodes"
+        "No queue is given, and the default queue dev contains all nodes"
     )
     expect(findings).to_contain_text("Choose a queue")
-    expect(dialog.locator('[data-field="queue"][list]')).to_be_visible()
-    assert values(offered(dialog, "queue")) == ["dev", "batch"]
+    queue = dialog.locator('[data-field="queue"]')
+    expect(queue.locator("option")).to_have_count(2)
+    assert values(queue.locator("option")) == ["", "batch"]
+    expect(queue.locator("option").first).to_contain_text("dev (default)")
     dialog.locator('[data-field="resources.nodes"]').fill("2")
     dialog.locator('[data-field="resources.processes_per_node"]').fill("2")
+    dialog.get_by_role("button", name="Program").click()
     dialog.locator('[data-field="launcher"]').select_option("python")
-    dialog.locator('[data-field="queue"]').fill("bach")
-    expect(findings).to_contain_text("did you mean 'batch'?")
-    dialog.locator('[data-field="queue"]').fill("batch")
+    queue.select_option("batch")
     script.click()
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("#SBATCH --partition=batch\n")
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("#SBATCH --nodes=2\n")
+    shown = dialog.get_by_role("region", name="sbatch.sh")
+    expect(shown).to_contain_text("#SBATCH --partition=batch\n")
+    expect(shown).to_contain_text("#SBATCH --nodes=2\n")
     expect(findings).not_to_contain_text("Error")
-    dialog.get_by_role("button", name="More settings").click()
+    dialog.get_by_role("button", name="Scheduling").click()
     assert values(offered(dialog, "account")) == ["root"]
     assert values(offered(dialog, "qos")) == ["normal"]
     assert violations(page, DIALOG) == []
@@ -209,13 +213,10 @@ def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -
     open_lab(page, root_lab)
     shown = open_run(page, run_id)
     expect_state(shown, "waiting", timeout=SLOW)
-    shown.get_by_text("Why it waits").focus()
-    page.keyboard.press("Enter")
     why = shown.locator(".jp-HyperPod-Why")
     expect(why).to_contain_text("Queue position1", timeout=SLOW)
-    expect(why).to_contain_text("bob: 16 accelerators, 2 nodes, 1 job")
-    expect(why).to_contain_text("Alternatives that could start now")
-    expect(why.get_by_role("listitem").filter(has_text="dev")).to_have_count(1)
+    expect(why.get_by_role("row").filter(has_text="bob")).to_contain_text("16")
+    expect(why.get_by_role("button", name="Move to dev")).to_be_visible()
     assert violations(page, RUN_PAGE) == []
     slurm.exec("ctl", "scancel", bobs)
     expect_state(shown, "succeeded", timeout=SLOW)
@@ -230,7 +231,7 @@ def test_a_requeue_goes_on_in_the_same_log(
     shown = open_run(page, run_id)
     wait_for_line(page, "began as ", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running")
-    shown.get_by_role("button", name="Requeue").click()
+    more_action(shown, "Requeue")
     question = page.locator(".jp-Dialog")
     expect(question).to_contain_text("restarts from the beginning")
     question.get_by_role("button", name="Requeue").click()
@@ -240,9 +241,10 @@ def test_a_requeue_goes_on_in_the_same_log(
     expect(mark.first).to_contain_text("requeued")
     began = sorted(line for line in log_lines(page, RUN_PAGE) if line.startswith("began"))
     assert began == ["began as ", "began as ", "began as 1", "began as 1"]
-    shown.get_by_text("2 attempts").click()
-    expect(shown.get_by_role("row").nth(1)).to_contain_text("requeued")
-    expect(shown.get_by_role("row").nth(2)).to_contain_text("succeeded")
+    run_tab(shown, "Overview").get_by_text("2 attempts").click()
+    attempts = shown.locator(".jp-HyperPod-Children-rows").get_by_role("row")
+    expect(attempts.nth(1)).to_contain_text("requeued")
+    expect(attempts.nth(2)).to_contain_text("succeeded")
     assert violations(page, RUN_PAGE) == []
 
 

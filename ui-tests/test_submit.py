@@ -12,6 +12,7 @@ from lab_page import (
     expect_state,
     open_lab,
     open_notebook,
+    run_tab,
     save,
     state_of,
     use_theme,
@@ -23,6 +24,7 @@ from notebooks import code_cell, write_notebook
 from playwright.sync_api import Locator, Page, expect
 
 CHIP = ".jp-HyperPod-CellChip"
+STATE = ".jp-HyperPod-StatusLine"
 COUNTING = "import time\nfor n in range(500):\n    print('line', n)\n    time.sleep(0.1)"
 
 
@@ -48,8 +50,14 @@ def open_dialog(page: Page) -> Locator:
     page.keyboard.press("Control+Shift+Enter")
     dialog = page.locator(DIALOG)
     expect(dialog.locator('[data-field="resources.nodes"]')).to_be_focused()
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("Command of each process")
+    expect(dialog.locator(STATE)).to_contain_text("Ready to submit")
     return dialog
+
+
+def unfold(dialog: Locator, name: str) -> Locator:
+    """Unfold a part of the preview."""
+    dialog.get_by_role("button", name=name, exact=True).click()
+    return dialog.get_by_role("region", name=name, exact=True)
 
 
 def test_what_is_on_the_screen_runs_and_nothing_is_written(page: Page, lab: LabServer) -> None:
@@ -58,7 +66,7 @@ def test_what_is_on_the_screen_runs_and_nothing_is_written(page: Page, lab: LabS
     open_notebook(page, lab, name)
     type_above(page, 1, "print('not saved')")
     dialog = open_dialog(page)
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("not saved")
+    expect(unfold(dialog, "Code")).to_contain_text("not saved")
     page.keyboard.press("Control+Enter")
     wait_for_line(page, "not saved", RUN_PAGE)
     wait_for_line(page, "line 3", RUN_PAGE)
@@ -92,15 +100,22 @@ def test_what_is_wrong_is_told_at_its_field(page: Page, lab: LabServer) -> None:
     cell(page, 0).locator(".cm-content").click()
     dialog = open_dialog(page)
     nodes = dialog.locator('[data-field="resources.nodes"]')
+    submit = dialog.get_by_role("button", name="Submit")
+    code = unfold(dialog, "Code")
+    expect(code).to_contain_text("x = 1")
     nodes.fill("65")
     expect(dialog.locator("[data-findings]")).to_contain_text("at most 64 nodes")
-    page.keyboard.press("Control+Enter")
     expect(nodes).to_have_attribute("aria-invalid", "true")
-    expect(nodes).to_be_focused()
-    dialog.get_by_role("button", name="Use one node").click()
+    expect(submit).to_be_disabled()
+    dialog.get_by_role("button", name="Use 64 nodes").click()
+    expect(nodes).to_have_value("64")
     expect(nodes).to_have_attribute("aria-invalid", "false")
     nodes.fill("two")
-    page.keyboard.press("Control+Enter")
+    expect(dialog.locator(STATE)).to_contain_text("Fix 1 field")
+    expect(submit).to_be_disabled()
+    expect(code).to_contain_text("x = 1")
+    dialog.locator('[data-field="name"]').focus()
+    page.keyboard.press("Enter")
     expect(nodes).to_have_attribute("aria-invalid", "true")
     expect(nodes).to_be_focused()
     page.keyboard.press("Escape")
@@ -119,13 +134,14 @@ def test_dialog_and_chip_are_accessible(page: Page, lab: LabServer, theme: str) 
     assert violations(page, CHIP) == []
     cell(page, 2).locator(".cm-content").click()
     dialog = open_dialog(page)
-    dialog.get_by_role("button", name="More settings").click()
-    for tab in ("Code", "local.json", "Changes", "Files"):
-        dialog.get_by_role("tab", name=tab).click()
+    for group in ("Program", "Environment", "Files", "Resources", "Scheduling"):
+        dialog.get_by_role("button", name=group, exact=True).click()
+    for view in ("Code", "local.json", "Changes", "Files ("):
+        dialog.get_by_role("button", name=view).click()
         assert violations(page, DIALOG) == []
     dialog.locator('[data-field="resources.nodes"]').fill("x")
-    expect(dialog.locator("[data-findings]")).to_have_text("Some fields have errors.")
-    dialog.get_by_label("Smoke test").check()
+    expect(dialog.locator(STATE)).to_contain_text("Fix 1 field")
+    dialog.get_by_role("button", name="Smoke test").click()
     assert violations(page, DIALOG) == []
     page.keyboard.press("Escape")
     use_theme(page, "JupyterLab Light")
@@ -144,7 +160,7 @@ def test_without_a_server_the_dialog_has_the_keys(page: Page, lab: LabServer) ->
     expect(nodes).to_be_focused()
     dialog.get_by_role("button", name="Submit").focus()
     page.keyboard.press("Tab")
-    expect(dialog.locator(".jp-HyperPod-Which input:checked")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Defaults")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator(DIALOG)).to_have_count(0)
 
@@ -156,10 +172,31 @@ def test_a_file_runs_from_the_file_browser(page: Page, lab: LabServer) -> None:
     page.locator(".jp-DirListing-item", has_text="hello.py").click(button="right")
     page.get_by_role("menuitem", name="Run on Cluster").click()
     dialog = page.locator(DIALOG)
-    expect(dialog.get_by_role("tabpanel")).to_contain_text("hello from a file")
+    expect(unfold(dialog, "Code")).to_contain_text("hello from a file")
     dialog.get_by_role("button", name="Submit").click()
     wait_for_line(page, "hello from a file", RUN_PAGE)
     expect_state(page.locator(RUN_PAGE), "succeeded")
+
+
+def test_a_new_run_needs_no_notebook(page: Page, lab: LabServer) -> None:
+    (lab.work / "new.py").write_text("print('a new file')\n")
+    open_lab(page, lab)
+    page.evaluate("() => { window.jupyterapp.commands.execute('hyperpod:new-run'); }")
+    dialog = page.locator(DIALOG)
+    source = dialog.locator('[data-field="source"]')
+    expect(source).to_be_focused()
+    expect(dialog.locator(STATE)).to_contain_text("Enter a command")
+    expect(dialog.get_by_role("button", name="Submit")).to_be_disabled()
+    assert violations(page, DIALOG) == []
+    dialog.get_by_label("File", exact=True).first.check()
+    source.fill("new.py")
+    expect(dialog.locator(STATE)).to_contain_text("Ready to submit")
+    expect(unfold(dialog, "Code")).to_contain_text("a new file")
+    dialog.get_by_label("Command", exact=True).first.check()
+    source.fill("echo it is $((40 + 2))")
+    expect(dialog.locator(STATE)).to_contain_text("Ready to submit")
+    page.keyboard.press("Control+Enter")
+    wait_for_line(page, "it is 42", RUN_PAGE)
 
 
 def test_agents_need_no_dialog(page: Page, lab: LabServer) -> None:
@@ -196,6 +233,7 @@ def test_a_traceback_leads_to_the_cell(page: Page, lab: LabServer) -> None:
     execute(page, "hyperpod:open-run", {"runId": run["run_id"]}, keep=False)
     run_page = page.locator(RUN_PAGE)
     expect_state(run_page, "failed")
+    run_tab(run_page, "Log")
     link = run_page.get_by_role("link", name="cell-01.py")
     link.click()
     expect(cell(page, 0).locator(".cm-content")).to_be_focused()

@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -230,10 +231,7 @@ def _findings(cells: Sequence[_PreparedCell]) -> list[Finding]:
         findings += prepared.transformed.findings
         facts = prepared.facts
         if facts.problem is not None:
-            line, problem_text = facts.problem
-            findings.append(
-                _warning(prepared, "syntax", line, f"this Python cannot compile it: {problem_text}")
-            )
+            findings.append(_syntax(prepared, *facts.problem))
         if facts.uses_get_ipython is not None:
             message = "get_ipython() does not exist in a job, because a job does not run in IPython"
             findings.append(_warning(prepared, "get_ipython", facts.uses_get_ipython, message))
@@ -245,9 +243,18 @@ def _warning(prepared: _PreparedCell, code: str, line: int, message: str) -> Fin
         level="warning",
         code=code,
         message=f"cell {prepared.cell.number}, line {line}: {message}",
-        hint="if the job's Python can compile it, submit it unchanged"
-        if code == "syntax"
-        else None,
+        field="source",
+    )
+
+
+def _syntax(prepared: _PreparedCell, line: int, problem: str) -> Finding:
+    """A cell that this Python cannot compile: the job's Python may be newer."""
+    version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    return Finding(
+        level="warning",
+        code="syntax",
+        message=f"syntax error in cell {prepared.cell.number}, line {line}: {problem} ({version})",
+        hint="you can still submit if the cluster runs a newer Python",
         field="source",
     )
 

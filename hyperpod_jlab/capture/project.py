@@ -535,8 +535,8 @@ def _findings(
         message = f"the project files are {_format_size(size)}, more than {_format_size(files.max_bytes)}; the largest: {names}"
         yield _finding("error", "project_too_large", message, _SMALLER)
     elif paths:
-        noun, verb = ("file", "is") if len(paths) == 1 else ("files", "are")
-        message = f"{len(paths)} {noun} ({_format_size(size)}) of {root} {verb} copied"
+        noun = "file" if len(paths) == 1 else "files"
+        message = f"{len(paths)} project {noun} ({_format_size(size)}) will be uploaded from {root}"
         yield _finding("info", "project_files", message)
 
 

@@ -378,7 +378,9 @@ async def _report_states(
         async for run in runs:
             message = run.status.reason if run.state == "waiting" else None
             if message is not None and message != last_message:
-                _report(f"waiting: {printable(message)}")
+                _report(
+                    printable(message if message.startswith("waiting") else f"waiting: {message}")
+                )
             last_message = message
             if is_unreachable(run) and not was_silent:
                 _report_unreachable(run)

@@ -30,6 +30,9 @@ OPTIONS: Mapping[str, SpecOption] = {
 """All options of the spec, by their names in Python."""
 
 
+_SLURM_NAMES = {"--time-limit": "--time"}
+
+
 class SpecClickOption(click.Option):
     """An option whose value the spec's model parses; forms and help show basic options first."""
 
@@ -44,6 +47,13 @@ class SpecClickOption(click.Option):
             metavar=None if is_switch else _metavar(entry),
             help=_help(entry),
         )
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Accept Slurm's name of the option too; the help shows only ours."""
+        super().add_to_parser(parser, ctx)
+        alias = _SLURM_NAMES.get(self.entry.option.flag)
+        if alias is not None:
+            parser.add_option(obj=self, opts=[alias], dest=self.name, nargs=self.nargs)
 
 
 def add_spec_options(*, excluded: Collection[str] = ()) -> Callable[[Command], Command]:

@@ -375,6 +375,48 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class StartNow:
+    """A change with which a waiting run would start now; null for what stays.
+
+    Attributes:
+        text: The change in words, with the options of `hpj submit`.
+        nodes: The number of nodes.
+        gpus_per_node: The accelerators on each node.
+        queue: The queue.
+        time_limit: The time limit in seconds.
+    """
+
+    text: str
+    nodes: int | None = None
+    gpus_per_node: int | None = None
+    queue: str | None = None
+    time_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A running job that uses what a run waits for.
+
+    Attributes:
+        job: The scheduler's id of it.
+        name: Its name.
+        user: Its user.
+        run_id: The run, if it is one of ours.
+        nodes: Its nodes.
+        accelerators: Its accelerators.
+        ends_at: When its time limit ends it; null if unknown.
+    """
+
+    job: str
+    name: str
+    user: str
+    run_id: str | None = None
+    nodes: int = 1
+    accelerators: int = 0
+    ends_at: Time | None = None
+
+
+@dataclass(frozen=True)
 class WaitReason:
     """Why a run waits.
 
@@ -387,7 +429,8 @@ class WaitReason:
         ahead: The first jobs before it.
         expected_start: When the cluster expects to start it (Unix seconds).
         holders: Users who hold what it may wait for, most first.
-        would_start_now: Alternatives that would start now, a sentence each.
+        blockers: The running jobs among those, as far as they are known one by one, the first to end first; at most 20.
+        would_start_now: Alternatives that would start now.
         tried: How many alternatives were tried.
     """
 
@@ -399,5 +442,6 @@ class WaitReason:
     ahead: tuple[str, ...] = ()
     expected_start: Time | None = None
     holders: tuple[Holder, ...] = ()
-    would_start_now: tuple[str, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    would_start_now: tuple[StartNow, ...] = ()
     tried: int = 0

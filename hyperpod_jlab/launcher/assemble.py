@@ -29,6 +29,7 @@ PARTS = (
     "streams",
     "tracebacks",
     "processes",
+    "resources",
     "agent",
     "ranks",
     "preparation",

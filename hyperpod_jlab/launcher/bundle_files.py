@@ -206,6 +206,11 @@ class AttemptPaths(NamedTuple):
         return os.path.join(self.logs, "node-%d.activity.json" % self.node_rank)
 
     @property
+    def resources(self) -> str:
+        """The samples of what the node and its ranks use."""
+        return os.path.join(self.logs, "node-%d.resources.jsonl" % self.node_rank)
+
+    @property
     def setup_file(self) -> str:
         """The setup lines as a file, so that bash can name their lines."""
         return os.path.join(self.logs, "node-%d.setup.sh" % self.node_rank)

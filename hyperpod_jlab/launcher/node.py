@@ -25,6 +25,7 @@ from .ranks import (
     TorchrunRanks,
     rank_command,
 )
+from .resources import ResourceLog
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
 
@@ -63,6 +64,12 @@ class Node:
         self._errors = ErrorRecorder(attempt_paths, self._streams, self._records)
         self._children = Children(self._log.descriptor)
         self._belongings = Belongings(attempt_paths, self._children)
+        # Of samples that stay on the node no reader would know.
+        self._resources = (
+            None
+            if arguments.unshared
+            else ResourceLog(files, attempt_paths.resources, self._children)
+        )
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
@@ -116,12 +123,23 @@ class Node:
         self._streams.poll(self._records)
         if self._ranks is not None and self._ranks.refresh():
             self._write_record()
+        if self._resources is not None and self._process_ending is None:
+            self._resources.poll(self._running_ranks())
         if self._stopped_by is None and self._process_ending is None:
             reason = self._control.stop or self._peers.poll()
             if reason is not None:
                 self._stop(reason)
         self._records.retry()
         self._report_broken_stdout()
+
+    def _running_ranks(self) -> Dict[int, int]:
+        """The process ids of the ranks that run."""
+        states = self._ranks.states if self._ranks else []
+        return {
+            state.rank: state.pid
+            for state in states
+            if state.pid is not None and state.ended_at is None
+        }
 
     def _wait(self, seconds: float) -> None:
         """Wait for a signal, at most so long; meanwhile pass on what the ranks write, at most once in a moment."""
@@ -310,6 +328,8 @@ class Node:
 
     def _end_processes(self) -> None:
         """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
+        if self._resources is not None:
+            self._resources.stop()
         ranks = self._ranks
         grace = self._plan.stop_grace if self._plan else 0.0
         natural = False

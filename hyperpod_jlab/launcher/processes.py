@@ -26,6 +26,8 @@ class Child:
         self.ended_at: Optional[float] = None
         self.exit_code = 0
         self.signal: Optional[int] = None
+        self.is_counted = True
+        """Whether what it used counts as the node's."""
 
     @property
     def ended(self) -> bool:
@@ -53,22 +55,25 @@ class Children:
         environment: Mapping[str, str],
         cwd: str,
         pass_fds: Sequence[int] = (),
+        output: Optional[int] = None,
+        is_counted: bool = True,
     ) -> Child:
-        """Start a process with the node's log as its output.
+        """Start a process with the node's log as its output, unless there is another one.
 
         Raises:
             LauncherError: The system does not start it.
         """
         import subprocess
 
+        output = self._output if output is None else output
         try:
             popen = subprocess.Popen(
                 argv,
                 env={**environment, PARENT: str(os.getpid())},
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
+                stdout=output,
+                stderr=output,
                 pass_fds=pass_fds,
                 start_new_session=True,
             )
@@ -77,6 +82,7 @@ class Children:
             raise LauncherError("start_failed", message) from error
         popen.returncode = 0  # we wait for it ourselves
         child = Child(name, popen.pid)
+        child.is_counted = is_counted
         self._running[popen.pid] = child
         return child
 
@@ -90,9 +96,10 @@ class Children:
             if pid == 0:
                 return
             self.reaped += 1
-            self.cpu_seconds = (self.cpu_seconds or 0.0) + usage.ru_utime + usage.ru_stime
-            self.max_memory = max(self.max_memory or 0, usage.ru_maxrss * MEMORY_UNIT)
             child = self._running.pop(pid, None)
+            if child is None or child.is_counted:
+                self.cpu_seconds = (self.cpu_seconds or 0.0) + usage.ru_utime + usage.ru_stime
+                self.max_memory = max(self.max_memory or 0, usage.ru_maxrss * MEMORY_UNIT)
             if child:
                 child.exit_code, child.signal = parse_wait_status(status)
                 child.ended_at = time.time()

@@ -22,7 +22,9 @@ from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.cursor import Cursor, run_mark
+from hyperpod_jlab.logs.export import as_archive
 from hyperpod_jlab.logs.follow import Feed, Follower, FollowOptions, Hub
+from hyperpod_jlab.logs.histogram import Histogram, count_bytes
 from hyperpod_jlab.logs.history import (
     cursor_at,
     end_cursor,
@@ -597,6 +599,8 @@ class CatchUp(Protocol):
 
 _LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
+_HISTOGRAM_HITS = 2000
+_HISTOGRAM_SECONDS = 1.0
 _END_POLL_S = 1.0
 _QUIET_S = 0.6
 """Seconds without a line after which a run may have ended."""
@@ -707,6 +711,42 @@ class LogService:
                 while (chunk := await self.hub.thread(source.read, position, _RAW_BYTES)).data:
                     position = chunk.position_at(len(chunk.data))
                     yield chunk.data
+
+    async def archive(self, request: LogRequest) -> AsyncGenerator[bytes, None]:
+        """The exact bytes of the requested streams, as a ZIP archive.
+
+        Raises:
+            NotFoundError: The run does not exist.
+        """
+        async with await self._view(request) as log_view:
+            streams = await self.hub.thread(log_view.streams)
+            async with aclosing(as_archive(log_view.sources, streams, self.hub.thread)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    async def histogram(self, request: LogRequest, buckets: int) -> Histogram:
+        """How much the requested streams have grown over time, and when lines match the request's `grep`.
+
+        The search ends at a limit of lines and time; `Histogram.matches_until` says how far it got.
+
+        Raises:
+            InvalidInputError: As with `lines`.
+            NotFoundError: The run does not exist.
+        """
+        async with await self._view(request) as log_view:
+            streams = await self.hub.thread(log_view.streams)
+            histogram = await self.hub.thread(count_bytes, log_view.sources, streams, buckets)
+            if log_view.matcher is None or histogram.begin is None:
+                return histogram
+            found = await search(
+                log_view, self.hub.thread, "forward", _HISTOGRAM_HITS, _HISTOGRAM_SECONDS
+            )
+        matches = [0] * buckets
+        times = [hit.time for hit in found.hits if hit.time is not None]
+        for time_found in times:
+            matches[histogram.bucket(time_found)] += 1
+        until = None if found.next is None else max(times, default=histogram.begin)
+        return replace(histogram, matches=matches, matches_until=until)
 
     async def streams(self, run_id: str) -> dict[int, list[LogStream]]:
         """The logs of a run by attempt, each ordered by rank.
@@ -886,7 +926,11 @@ class LogService:
             await asyncio.sleep(_END_POLL_S)
 
     async def _forward_page(self, log_view: LogView, limit: int) -> LogPage:
-        start = cursor = log_view.start_cursor or log_view.check_own_cursor(Cursor())
+        if log_view.start_cursor is None and log_view.request.since is not None:
+            start = await self.hub.thread(log_view.start)
+        else:
+            start = log_view.start_cursor or log_view.check_own_cursor(Cursor())
+        cursor = start
         blocks: list[LineBlock] = []
         count = 0
         async with aclosing(self._history(log_view, cursor, flush=True)) as batches:

@@ -76,10 +76,14 @@ ROUTES = (
     Route("get", "runs/{run_id}/children", "read", "routes:list_children"),
     Route("get", "runs/{run_id}/why", "read", "routes:explain_wait"),
     Route("get", "runs/{run_id}/usage", "read", "routes:show_usage"),
+    Route("get", "runs/{run_id}/overview", "read", "routes:show_run_overview"),
+    Route("get", "runs/{run_id}/resources", "read", "routes:show_resources"),
     Route("get", "runs/{run_id}/access", "read", "routes:show_access"),
     Route("get", "runs/{run_id}/logs", "read", "log_routes:show_page"),
     Route("get", "runs/{run_id}/logs/search", "read", "log_routes:search_log"),
     Route("get", "runs/{run_id}/logs/raw", "read", "log_routes:download_log"),
+    Route("get", "runs/{run_id}/logs/download", "read", "log_routes:download_lines"),
+    Route("get", "runs/{run_id}/logs/histogram", "read", "log_routes:show_histogram"),
     Route("get", "runs/{run_id}/streams", "read", "log_routes:list_streams"),
 )
 

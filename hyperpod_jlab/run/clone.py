@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.capture.captured import Captured, CodeFile, PreviewPart, ProjectFile
 from hyperpod_jlab.core.errors import ConflictError
-from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.spec import CommandSource, JobSpec
 from hyperpod_jlab.run.files import find_sent_paths
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.content import digest_of
@@ -49,15 +51,45 @@ def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
             files.append(
                 CodeFile(entry["path"], _bytes_of(bundle, file, entry), entry["executable"])
             )
-    names = "\n".join(sorted(entry["path"] for entry in entries))
     return Captured(
         name=spec.name or head.name,
         files=tuple(files),
         project=tuple(project),
         command=_command(bundle, spec),
-        parts=(PreviewPart(f"The code of {run_id}", "text", names),),
+        parts=_parts(run_id, spec, files, project),
         cwd=str(bundle.plan().get("cwd") or "work"),
     )
+
+
+_CELL = re.compile(r"/cell-(\d+)\.py")
+_MAX_PART_BYTES = 256 << 10
+
+
+def _parts(
+    run_id: str, spec: JobSpec, files: Sequence[CodeFile], project: Sequence[ProjectFile]
+) -> tuple[PreviewPart, ...]:
+    """The user's own code: the cells, the script or the command; the names of the files where it is none of these."""
+    cells = [(int(found[1]), file) for file in files if (found := _CELL.search(file.path))]
+    if cells:
+        return tuple(
+            PreviewPart(f"Cell {number}", "python", _shown(file.data))
+            for number, file in sorted(cells, key=lambda cell: cell[0])
+        )
+    if isinstance(spec.source, CommandSource):
+        return (PreviewPart("Command", "bash", spec.source.command),)
+    path = getattr(spec.source, "path", None)
+    name = Path(path).name if path is not None else None
+    for file in project:
+        if name is not None and Path(file.path).name == name:
+            with contextlib.suppress(OSError):
+                data = descent.read(file.source, _MAX_PART_BYTES)
+                return (PreviewPart(name, "python", _shown(data)),)
+    names = sorted({*(file.path for file in files), *(f"work/{file.path}" for file in project)})
+    return (PreviewPart(f"The code of {run_id}", "text", "\n".join(names)),)
+
+
+def _shown(data: bytes) -> str:
+    return data[:_MAX_PART_BYTES].decode("utf-8", "replace")
 
 
 def find_notebook(partition: Partition, run_id: str) -> str | None:

@@ -421,7 +421,7 @@ def _would_start(wait_reason: WaitReason) -> str | None:
         return None
     if not wait_reason.would_start_now:
         return f"no other request ({wait_reason.tried} {'way' if wait_reason.tried == 1 else 'ways'} tried)"
-    return "; ".join(f"{alternative}" for alternative in wait_reason.would_start_now)
+    return "; ".join(alternative.text for alternative in wait_reason.would_start_now)
 
 
 async def _explain(hyperpod: Hyperpod, text: str) -> WaitReason:

@@ -11,6 +11,8 @@ from pydantic import Field
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.logs.export import as_text
+from hyperpod_jlab.logs.histogram import Histogram
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import LogPage as Page
 from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_request
@@ -44,6 +46,20 @@ class SearchQuery(LogChoice):
     """Search forward from the cursor (or the start), or backward from the cursor (or the end)."""
     limit: Annotated[int, Field(ge=1, le=MAX_LINES)] = 200
     """Maximum number of hits."""
+
+
+class DownloadQuery(LogChoice):
+    """Which lines to download, and in which form."""
+
+    format: Literal["text", "zip"] = "text"
+    """One text with the lines of all ranks, sorted by time; or an archive with the exact bytes of each log."""
+
+
+class HistogramQuery(LogChoice):
+    """Which lines, and how many buckets. `grep` names the lines to count."""
+
+    buckets: Annotated[int, Field(ge=1, le=500)] = 120
+    """Number of buckets."""
 
 
 class RawQuery(RequestModel):
@@ -113,6 +129,34 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     attempt_suffix = f".attempt-{query.attempt}" if query.attempt is not None else ""
     chunks = hyperpod.logs.raw(run_id, rank=query.rank, node=query.node, attempt=query.attempt)
     return Download(f"{run_id}{attempt_suffix}.{stream_name}.log", chunks)
+
+
+async def download_lines(call: Call, run_id: str, query: DownloadQuery) -> Download:
+    """Download the lines of several ranks as one text, or their logs as an archive."""
+    split_run_id(run_id)
+    hyperpod = await call.hyperpod()
+    request = query.request(run_id)
+    await check_request(hyperpod.runs.get, request)
+    await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+    parts = [run_id]
+    if query.attempt is not None:
+        parts.append(f"attempt-{query.attempt}")
+    if query.ranks is not None and len(query.ranks) == 1:
+        parts.append(f"rank-{query.ranks[0]}")
+    name = ".".join(parts)
+    if query.format == "zip":
+        return Download(f"{name}.zip", hyperpod.logs.archive(request))
+    has_prefixes = query.ranks is None or len(query.ranks) > 1
+    lines = as_text(hyperpod.logs.lines(request), has_prefixes=has_prefixes)
+    return Download(f"{name}.log", lines)
+
+
+async def show_histogram(call: Call, run_id: str, query: HistogramQuery) -> Histogram:
+    """Count the bytes of a run's log over time, and the lines that match."""
+    hyperpod = await call.hyperpod()
+    request = query.request(run_id)
+    await check_request(hyperpod.runs.get, request)
+    return await hyperpod.logs.histogram(request, query.buckets)
 
 
 async def list_streams(call: Call, run_id: str) -> Streams:

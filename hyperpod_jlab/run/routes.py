@@ -20,6 +20,8 @@ from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.features.ports.service import Access, read_access
 from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
+from hyperpod_jlab.run.overview import RunOverview, read_overview
+from hyperpod_jlab.run.resources import RunResources, read_resources
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, to_owned_run
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
@@ -210,6 +212,26 @@ async def show_usage(call: Call, run_id: str) -> RunUsage:
     """Get the usage of an ended run."""
     hyperpod = await call.hyperpod()
     return RunUsage(await hyperpod.runs.usage(run_id))
+
+
+async def show_run_overview(call: Call, run_id: str) -> RunOverview:
+    """Get a run's time limit, the phases of its attempts and the state of each rank. Reads only the run's own records."""
+    return await asyncio.to_thread(read_overview, await _bundle(call, run_id))
+
+
+class ResourcesQuery(RequestModel):
+    """Which samples."""
+
+    attempt: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """The attempt; default: the newest one that has samples."""
+    node: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """Only the node of this rank; default: the first 8 nodes."""
+
+
+async def show_resources(call: Call, run_id: str, query: ResourcesQuery) -> RunResources:
+    """Get the CPU, memory and GPU usage of a run's ranks and nodes over time, as the launcher sampled it. Empty if there are no samples, as without shared storage."""
+    bundle = await _bundle(call, run_id)
+    return await asyncio.to_thread(read_resources, bundle, query.attempt, query.node)
 
 
 async def _bundle(call: Call, run_id: str) -> BundleReader:

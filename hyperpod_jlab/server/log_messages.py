@@ -43,7 +43,7 @@ class LogChoice(RequestModel):
     tail: Number | None = None
     """Start with this many of the last lines; ignored with a cursor or in a page."""
     since: SinceTime | None = None
-    """Start at this time: Unix seconds, or ISO 8601; ignored with a cursor or in a page."""
+    """Start at this time: Unix seconds, or ISO 8601; ignored with a cursor or in a page backward."""
     cursor: Annotated[str, Field(max_length=_MAX_CURSOR_LENGTH)] | None = None
     """Continue from here."""
     collapse: bool = True

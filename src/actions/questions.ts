@@ -26,19 +26,36 @@ export async function mayRequeue(
   return answer.button.accept;
 }
 
+/** What a run or job has now, as one would type it; empty where that is not known, or where there are several. */
+export type ICurrent = Readonly<Record<ChangeField, string>>;
+
+const UNKNOWN: ICurrent = { time_limit: '', queue: '' };
+
+/** A time limit as one types it: 90m, 2h. */
+export function limitText(seconds: number | null): string {
+  if (seconds === null) {
+    return '';
+  }
+  if (seconds % 3600 === 0) {
+    return `${seconds / 3600}h`;
+  }
+  return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
+}
+
 /** Ask for a new time limit or queue, as far as they can be changed there; null when nothing is to be changed. */
 export async function askForChange(
   names: string,
   fields: readonly ChangeField[],
   queues: Promise<readonly string[]>,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  current: ICurrent = UNKNOWN
 ): Promise<IChange | null> {
-  const body = new ChangeFields(names, fields, trans);
+  const body = new ChangeFields(names, fields, trans, current);
   void queues.then(found => body.propose(found)).catch(() => undefined);
   const answer = await showDialog({
     title: titleOf(fields, trans),
     body,
-    focusNodeSelector: 'input',
+    focusNodeSelector: 'input, select',
     buttons: [
       Dialog.cancelButton({ label: trans.__('Cancel') }),
       Dialog.okButton({ label: trans.__('Change') })
@@ -51,7 +68,7 @@ export async function askForChange(
 }
 
 /**
- * Fields for what can be changed; what stays empty is left as it is.
+ * Fields for what can be changed, with what is so now; what is not changed is left as it is.
  */
 export class ChangeFields
   extends Widget
@@ -60,45 +77,46 @@ export class ChangeFields
   constructor(
     names: string,
     fields: readonly ChangeField[],
-    trans: TranslationBundle
+    trans: TranslationBundle,
+    private readonly _current: ICurrent = UNKNOWN
   ) {
     super();
     this.addClass('jp-HyperPod-ChangeFields');
     const about = document.createElement('p');
     about.textContent = names;
     const hint = document.createElement('p');
-    hint.textContent = hintOf(fields, trans);
-    this._queues.id = `jp-HyperPod-queues-${ChangeFields._count++}`;
-    this._queue.setAttribute('list', this._queues.id);
+    const isKnown = fields.some(name => _current[name] !== '');
+    hint.textContent = hintOf(fields, isKnown, trans);
     this._limit.placeholder = EXAMPLE;
+    this._limit.value = _current.time_limit;
+    this._limit.className = 'jp-HyperPod-input';
+    this._queue.className = 'jp-HyperPod-select';
+    const stays = _current.queue || trans.__('unchanged');
+    this._queue.append(new Option(stays, _current.queue));
     const inputs: Readonly<Record<ChangeField, () => HTMLElement>> = {
       time_limit: () => field(trans.__('Time limit'), this._limit),
       queue: () => field(trans.__('Queue'), this._queue)
     };
-    this.node.append(
-      about,
-      ...fields.map(name => inputs[name]()),
-      this._queues,
-      hint
-    );
+    this.node.append(about, ...fields.map(name => inputs[name]()), hint);
   }
 
   /** Offer the names of queues. */
   propose(queues: readonly string[]): void {
-    this._queues.replaceChildren(...queues.map(name => new Option(name, name)));
+    const others = queues.filter(name => name !== this._current.queue);
+    this._queue.append(...others.map(name => new Option(name, name)));
   }
 
   getValue(): IChange {
+    const changed = (name: ChangeField, value: string) =>
+      value === '' || value === this._current[name] ? null : value;
     return {
-      time_limit: this._limit.value.trim() || null,
-      queue: this._queue.value.trim() || null
+      time_limit: changed('time_limit', this._limit.value.trim()),
+      queue: changed('queue', this._queue.value)
     };
   }
 
-  private static _count = 0;
   private readonly _limit = document.createElement('input');
-  private readonly _queue = document.createElement('input');
-  private readonly _queues = document.createElement('datalist');
+  private readonly _queue = document.createElement('select');
 }
 
 function titleOf(
@@ -115,6 +133,7 @@ function titleOf(
 
 function hintOf(
   fields: readonly ChangeField[],
+  isKnown: boolean,
   trans: TranslationBundle
 ): string {
   const words: Readonly<Record<ChangeField, string>> = {
@@ -124,16 +143,17 @@ function hintOf(
     queue: trans.__('Only waiting jobs can move to another queue.')
   };
   return [
-    trans.__('Empty fields keep their value.'),
+    isKnown ? '' : trans.__('Empty fields keep their value.'),
     ...fields.map(name => words[name])
-  ].join(' ');
+  ]
+    .filter(Boolean)
+    .join(' ');
 }
 
-function field(text: string, input: HTMLInputElement): HTMLElement {
+function field(text: string, input: HTMLElement): HTMLElement {
   const label = document.createElement('label');
   const words = document.createElement('span');
   words.textContent = text;
-  input.className = 'jp-HyperPod-input';
   label.append(words, input);
   return label;
 }

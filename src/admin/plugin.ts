@@ -57,7 +57,7 @@ export const adminPlugin: JupyterFrontEndPlugin<void> = {
       app.commands.notifyCommandChanged(command);
       if (adminRights.offered && !isLaunched) {
         isLaunched = true;
-        launcher?.add({ command, category: trans.__('Other'), rank: RANK });
+        launcher?.add({ command, category: trans.__('HyperPod'), rank: RANK });
       }
     });
     if (restorer) {

@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { StateChip } from '../components/stateChip';
-import { momentText } from '../components/words';
+import { momentText, shortMomentText } from '../components/words';
 import { IColumn } from './serverTable';
 import { clusterStateText } from './states';
 import { CellValue, TableRow, valueText } from './types';
@@ -28,9 +28,15 @@ export function momentColumn<N extends string>(
   name: N,
   label: string
 ): IColumn<N> {
-  const render = (row: TableRow<N>): string => {
+  const render = (row: TableRow<N>): React.ReactNode => {
     const value = row[name];
-    return typeof value === 'string' ? momentText(value) : '';
+    return typeof value === 'string' ? (
+      <time dateTime={value} title={momentText(value)}>
+        {shortMomentText(value)}
+      </time>
+    ) : (
+      ''
+    );
   };
   return { name, label, render };
 }

@@ -100,9 +100,7 @@ class ConnectBody extends ReactWidget {
             <pre tabIndex={0}>{shown.config}</pre>
           </>
         )}
-        {!shown && !this._error && (
-          <p role="status">{trans.__('Loading…')}</p>
-        )}
+        {!shown && !this._error && <p role="status">{trans.__('Loading…')}</p>}
       </>
     );
   }

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import type { IErrorBody } from '../api';
 import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
 import { Age } from './age';
@@ -71,13 +72,26 @@ export function ClusterHead(props: {
           )}
         </span>
       </header>
-      {row && (
-        <Notes
-          notes={[row.state === 'up' ? '' : (row.reason ?? ''), ...row.notes]}
-        />
-      )}
+      {row && <Notes notes={notesOf(row, view.detail.value?.problem)} />}
     </>
   );
+}
+
+/** What is wrong with a cluster, and what of it is hidden; each once. */
+function notesOf(
+  { hyperpod, notes, reason }: ICluster,
+  problem: IErrorBody | null | undefined
+): readonly string[] {
+  const missing = hyperpod === null ? problem : null;
+  return [
+    ...new Set([
+      reason ?? '',
+      hyperpod?.reason ?? '',
+      missing?.message ?? '',
+      missing?.hint ?? '',
+      ...notes
+    ])
+  ];
 }
 
 /** What this server costs the scheduler. */

@@ -86,10 +86,7 @@ export function NodeDrawer(props: IProps): JSX.Element {
 }
 
 /** The jobs on a node. The embedded cluster names runs, the others the scheduler's jobs. */
-function jobsOf(
-  row: TableRow,
-  jobs: readonly TableRow[]
-): readonly TableRow[] {
+function jobsOf(row: TableRow, jobs: readonly TableRow[]): readonly TableRow[] {
   const ids = new Set(valueText(row.jobs).split(', '));
   return jobs.filter(
     job =>

@@ -92,7 +92,10 @@ function buttonColumns({
   openLogs,
   openTerminal,
   trans
-}: Pick<INodesTable, 'openLogs' | 'openTerminal' | 'trans'>): readonly IColumn[] {
+}: Pick<
+  INodesTable,
+  'openLogs' | 'openTerminal' | 'trans'
+>): readonly IColumn[] {
   return [
     {
       name: 'terminal',

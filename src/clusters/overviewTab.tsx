@@ -5,7 +5,7 @@ import type { Schema } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { useLoaded } from '../components/useLoaded';
-import { durationText, momentText } from '../components/words';
+import { durationText, momentText, shortMomentText } from '../components/words';
 import { Age } from './age';
 import { Bar } from './bar';
 import { IClusterClient } from './client';
@@ -84,12 +84,12 @@ function Tiles(props: {
             gpus.free === null
               ? trans.__('of %1 · hidden from you', gpus.total)
               : gpus.unavailable > 0
-              ? trans.__(
-                  'of %1 · %2 out of service',
-                  gpus.total,
-                  gpus.unavailable
-                )
-              : trans.__('of %1', gpus.total)
+                ? trans.__(
+                    'of %1 · %2 out of service',
+                    gpus.total,
+                    gpus.unavailable
+                  )
+                : trans.__('of %1', gpus.total)
           }
         >
           {gpus.used !== null && (
@@ -138,7 +138,7 @@ function Tile(props: {
 function nextStart(waiting: readonly IJob[], trans: TranslationBundle): string {
   const [first] = waiting;
   return first?.expected_start
-    ? trans.__('next at %1', clockText(first.expected_start))
+    ? trans.__('next at %1', shortMomentText(first.expected_start))
     : '';
 }
 
@@ -293,7 +293,7 @@ function WaitingRow(
       <td>{sizeText(job, trans)}</td>
       <td>{durationText(job.submitted_at, null, trans)}</td>
       <td title={momentText(job.expected_start)}>
-        {job.expected_start ? clockText(job.expected_start) : ''}
+        {job.expected_start ? shortMomentText(job.expected_start) : ''}
       </td>
       <td>{job.reason}</td>
     </tr>
@@ -308,16 +308,4 @@ function sizeText(job: IJob, trans: TranslationBundle): string {
   ]
     .filter(Boolean)
     .join(', ');
-}
-
-/** The time of day; with the day, where that is not today. */
-function clockText(iso: string): string {
-  const moment = new Date(iso);
-  const isToday = moment.toDateString() === new Date().toDateString();
-  return isToday
-    ? moment.toLocaleTimeString(undefined, {
-        hour: '2-digit',
-        minute: '2-digit'
-      })
-    : momentText(iso);
 }

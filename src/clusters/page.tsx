@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
+import { ErrorMessage } from '../components/errorMessage';
 import { Tabs } from '../components/tabs';
 import { WatchingPage } from '../components/watchingWidget';
 import type { IEventClient } from '../events/client';
@@ -68,12 +69,20 @@ export class ClusterPage extends WatchingPage<ClusterView> {
 
   protected override render(): JSX.Element {
     const { newRun, trans } = this._options;
-    const { row } = this.watched;
+    const { detail, row } = this.watched;
     const tabs = tabsOf(row);
     const labels = tabLabels(trans);
-    return (
+    const head = (
+      <ClusterHead view={this.watched} newRun={newRun} trans={trans} />
+    );
+    return row === null && detail.error?.isMissing ? (
       <>
-        <ClusterHead view={this.watched} newRun={newRun} trans={trans} />
+        {head}
+        <ErrorMessage error={detail.error} trans={trans} />
+      </>
+    ) : (
+      <>
+        {head}
         <Tabs
           label={trans.__('Cluster views')}
           tabs={tabs.map(name => ({ name, label: labels[name] }))}

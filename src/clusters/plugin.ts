@@ -3,13 +3,14 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { WidgetTracker } from '@jupyterlab/apputils';
+import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
 import { JSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { ClusterPage } from './page';
+import { clusterStateText } from './states';
 
 /**
  * Cluster pages.
@@ -19,27 +20,30 @@ export const clustersPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows the nodes, queues and jobs of HyperPod clusters.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [ILayoutRestorer],
+  optional: [ILayoutRestorer, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
-    restorer: ILayoutRestorer | null
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null
   ): void => {
     const { trans } = hyperPod;
     const tracker = new WidgetTracker<ClusterPage>({
       namespace: 'hyperpod-cluster'
     });
     app.commands.addCommand(CommandIDs.openCluster, {
-      label: trans.__('Open Cluster'),
+      label: trans.__('Open Cluster…'),
       caption: trans.__('Show the nodes, queues and jobs of a cluster'),
       icon: hyperPodIcon,
       describedBy: { args: ARGUMENTS },
       execute: async args => {
-        const { cluster } = args;
-        if (typeof cluster !== 'string') {
-          throw new Error('cluster is missing');
-        }
-        return openCluster(app, hyperPod, tracker, { ...args, cluster });
+        const cluster =
+          typeof args.cluster === 'string'
+            ? args.cluster
+            : await pickCluster(hyperPod);
+        return cluster === null
+          ? null
+          : openCluster(app, hyperPod, tracker, { ...args, cluster });
       }
     });
     app.commands.addCommand(CommandIDs.connectCluster, {
@@ -60,6 +64,10 @@ export const clustersPlugin: JupyterFrontEndPlugin<void> = {
         }
         return { cluster: name };
       }
+    });
+    palette?.addItem({
+      command: CommandIDs.openCluster,
+      category: trans.__('HyperPod')
     });
     if (restorer) {
       void restorer.restore(tracker, {
@@ -90,7 +98,7 @@ const ARGUMENTS: JSONObject = {
     cluster: {
       type: 'string',
       description:
-        'The cluster’s name in the configuration, or its name or ARN in AWS'
+        'The cluster’s name in the configuration, or its name or ARN in AWS; it is asked for when it is missing'
     },
     name: {
       type: 'string',
@@ -102,9 +110,32 @@ const ARGUMENTS: JSONObject = {
         'The tab in view: overview, jobs, queues, nodes, metrics, events or settings'
     }
   },
-  required: ['cluster'],
   additionalProperties: false
 };
+
+/** Let the user pick a cluster; null: none was picked. */
+async function pickCluster({
+  clusterClient,
+  clusters,
+  trans
+}: IHyperPod): Promise<string | null> {
+  const { quickPick } = await import('../components/quickPick');
+  const found = clusters.clusters ?? (await clusterClient.configured());
+  const picks = found.map(({ name, orchestrator, state }) => ({
+    id: name,
+    label: name,
+    detail: `${orchestrator} · ${clusterStateText(state, trans)}`
+  }));
+  return quickPick(
+    {
+      title: trans.__('Open a cluster'),
+      verb: trans.__('Open'),
+      picks,
+      empty: trans.__('There are no clusters.')
+    },
+    trans
+  );
+}
 
 async function openCluster(
   app: JupyterFrontEnd,
@@ -137,8 +168,7 @@ async function openCluster(
       metricsClient: new MetricsClient(client),
       ...nodeOpeners(app, cluster, trans),
       tab: tabNamed(tab),
-      newRun: () =>
-        void app.commands.execute(CommandIDs.newRun, { cluster }),
+      newRun: () => void app.commands.execute(CommandIDs.newRun, { cluster }),
       connect: row =>
         void app.commands.execute(CommandIDs.connectCluster, {
           cluster: row.hyperpod?.arn ?? row.name

@@ -22,24 +22,23 @@ export function RegionField(props: {
     names.add(chosen);
   }
   return (
-    <label className="jp-HyperPod-Region">
-      {trans.__('Region')}
-      <select
-        className="jp-HyperPod-select"
-        value={chosen ?? ''}
-        onChange={event => void regions.choose(event.target.value || null)}
-      >
-        <option value="">
-          {found === null
-            ? trans.__('Server default')
-            : trans.__('%1 (default)', found)}
+    <select
+      className="jp-HyperPod-Region"
+      aria-label={trans.__('Region')}
+      title={trans.__('Region of the HyperPod clusters that are not connected')}
+      value={chosen ?? ''}
+      onChange={event => void regions.choose(event.target.value || null)}
+    >
+      <option value="">
+        {found === null
+          ? trans.__('Server default')
+          : trans.__('%1 (default)', found)}
+      </option>
+      {[...names].sort().map(name => (
+        <option key={name} value={name}>
+          {name}
         </option>
-        {[...names].sort().map(name => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
+      ))}
+    </select>
   );
 }

@@ -98,7 +98,7 @@ export function ServerTable(props: IProps): JSX.Element {
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
       {!isGone && props.children}
-      {page && (!props.view || page.problem) && (
+      {page && (!props.view || page.problem || page.loading) && (
         <Age aged={page} trans={trans} />
       )}
       <Notes notes={page?.notes ?? []} />

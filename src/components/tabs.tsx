@@ -1,4 +1,5 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
+import { ISignal, Signal } from '@lumino/signaling';
 import { Panel, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
@@ -123,6 +124,11 @@ export class TabbedWidgets extends Panel {
     }
   }
 
+  /** What is shown is another. */
+  get currentChanged(): ISignal<this, void> {
+    return this._currentChanged;
+  }
+
   /** What is shown. */
   get current(): Widget {
     return this._current;
@@ -134,9 +140,23 @@ export class TabbedWidgets extends Panel {
       this._current = widget;
       widget.show();
       this._bar.update();
+      this._currentChanged.emit();
     }
   }
 
+  /** One more, behind the others. */
+  add(widget: Widget): void {
+    widget.hide();
+    this._bar.add(widget);
+    this.addWidget(widget);
+  }
+
+  override dispose(): void {
+    Signal.clearData(this);
+    super.dispose();
+  }
+
+  private readonly _currentChanged = new Signal<this, void>(this);
   private _current: Widget;
   private readonly _bar: WidgetTabs;
 }
@@ -145,14 +165,19 @@ class WidgetTabs extends ReactWidget {
   constructor(
     private readonly _tabbed: TabbedWidgets,
     private readonly _label: string,
-    private readonly _widgets: readonly Widget[]
+    widgets: readonly Widget[]
   ) {
     super();
-    for (const widget of _widgets) {
-      widget.id ||= `jp-HyperPod-tab-${WidgetTabs._count++}`;
-      widget.node.setAttribute('role', 'tabpanel');
-      widget.node.setAttribute('aria-labelledby', tabIdOf(widget.id));
-    }
+    widgets.forEach(widget => this.add(widget));
+  }
+
+  /** One more, behind the others. */
+  add(widget: Widget): void {
+    widget.id ||= `jp-HyperPod-tab-${WidgetTabs._count++}`;
+    widget.node.setAttribute('role', 'tabpanel');
+    widget.node.setAttribute('aria-labelledby', tabIdOf(widget.id));
+    this._widgets.push(widget);
+    this.update();
   }
 
   protected override render(): JSX.Element {
@@ -176,6 +201,7 @@ class WidgetTabs extends ReactWidget {
   }
 
   private static _count = 0;
+  private readonly _widgets: Widget[] = [];
 }
 
 function tabIdOf(panelId: string): string {

@@ -38,6 +38,20 @@ export function momentText(iso: string | null): string {
   }).format(new Date(iso));
 }
 
+/** A moment, as short as it can be said: the time of today, the day and the time of this year. */
+export function shortMomentText(iso: string): string {
+  const moment = new Date(iso);
+  const now = new Date();
+  const isToday = moment.toDateString() === now.toDateString();
+  const isThisYear = moment.getFullYear() === now.getFullYear();
+  return new Intl.DateTimeFormat(pageLanguage(), {
+    ...(!isToday && { month: 'short', day: 'numeric' }),
+    ...(!isThisYear && { year: 'numeric' }),
+    hour: '2-digit',
+    minute: '2-digit'
+  }).format(moment);
+}
+
 /** How long something took, or takes so far. */
 export function durationText(
   begin: string | null,
@@ -61,4 +75,33 @@ export function durationText(
   return minutes > 0
     ? trans.__('%1 min %2 s', minutes, seconds % 60)
     : trans.__('%1 s', seconds);
+}
+
+/** How long ago something was, in the largest unit. */
+export function agoText(iso: string, trans: TranslationBundle): string {
+  const seconds = Math.round((Date.now() - Date.parse(iso)) / 1000);
+  if (seconds < 1) {
+    return trans.__('now');
+  }
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (hours >= 24) {
+    return trans.__('%1 d ago', Math.floor(hours / 24));
+  }
+  if (hours > 0) {
+    return trans.__('%1 h ago', hours);
+  }
+  return minutes > 0
+    ? trans.__('%1 min ago', minutes)
+    : trans.__('%1 s ago', seconds);
+}
+
+/** Seconds as a clock shows them: 4:12, 1:04:12. */
+export function clockText(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const two = (value: number) => String(value).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  const rest = two(whole % 60);
+  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
 }

@@ -72,7 +72,7 @@ export const doctorPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     palette?.addItem({ command, category: trans.__('HyperPod') });
-    launcher?.add({ command, category: trans.__('Other'), rank: RANK });
+    launcher?.add({ command, category: trans.__('HyperPod'), rank: RANK });
     if (restorer) {
       void restorer.restore(tracker, {
         command,

@@ -3,8 +3,14 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { HyperPodClient, IRequestOptions, Schema } from '../api';
-import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
-import { ILogRequest } from './types';
+import {
+  ILogAttempt,
+  ILogFrame,
+  ILogHistogram,
+  ILogHits,
+  ILogPage,
+  ILogRequest
+} from './types';
 import { ILogHandler, LogSocket, SocketState } from './socket';
 
 /**
@@ -13,6 +19,8 @@ import { ILogHandler, LogSocket, SocketState } from './socket';
 export interface IPageRequest extends ILogRequest {
   readonly direction: 'backward' | 'forward';
   readonly cursor?: string;
+  /** Forward without a cursor: from the first line written at this Unix time (in seconds) or later. */
+  readonly since?: number;
   readonly limit: number;
 }
 
@@ -20,8 +28,6 @@ export interface IPageRequest extends ILogRequest {
  * What to look for, and from where on.
  */
 export interface ISearchRequest extends ILogRequest {
-  readonly grep: string;
-  readonly ignoreCase?: boolean;
   readonly cursor?: string;
   readonly limit?: number;
 }
@@ -38,10 +44,18 @@ export interface ILogClient {
   page(request: IPageRequest): Promise<ILogPage>;
   /** Lines that match. */
   search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits>;
+  /** How much was written when, and when lines match; left out where that is not known. */
+  histogram?(request: ILogRequest): Promise<ILogHistogram>;
   /** What can be chosen. */
   streams(runId: string): Promise<readonly ILogAttempt[]>;
   /** Where one stream's exact bytes can be had; left out where they can't. */
   rawUrl?(runId: string, stream: IRawStream): string;
+  /** Where lines are as one file, those of all ranks sorted by time; left out where they can't be had so. */
+  downloadUrl?(request: ILogRequest): string;
+  /** Where an archive with each log's exact bytes is; left out where there is none. */
+  archiveUrl?(request: ILogRequest): string;
+  /** Pages and new lines can be those that match; left out where they can't. */
+  readonly filters?: boolean;
   /** Follow from a cursor on, until the subscription is disposed of. */
   follow(
     request: ILogRequest,
@@ -117,9 +131,16 @@ export abstract class ServerLogs implements ILogClient {
 
   async page(request: IPageRequest): Promise<ILogPage> {
     const { page, query } = await this.place(request);
-    const { cursor, direction, limit } = request;
+    const { cursor, direction, limit, since } = request;
     return this.client.get(page, {
-      query: { ...query, cursor, direction, limit }
+      query: {
+        ...query,
+        ...grepQuery(request),
+        cursor,
+        direction,
+        limit,
+        since
+      }
     });
   }
 
@@ -128,10 +149,9 @@ export abstract class ServerLogs implements ILogClient {
     signal?: AbortSignal
   ): Promise<ILogHits> {
     const { search, query } = await this.place(request);
-    const { cursor, grep, limit } = request;
-    const ignoreCase = request.ignoreCase || undefined;
+    const { cursor, limit } = request;
     return this.client.get(search, {
-      query: { ...query, grep, ignore_case: ignoreCase, cursor, limit },
+      query: { ...query, ...grepQuery(request), cursor, limit },
       signal
     });
   }
@@ -155,6 +175,8 @@ export abstract class ServerLogs implements ILogClient {
  * Logs of runs.
  */
 export class LogClient extends ServerLogs {
+  readonly filters = true;
+
   async streams(runId: string): Promise<readonly ILogAttempt[]> {
     const found = await this.client.get<Schema<'Streams'>>(
       path(runId, 'streams')
@@ -169,6 +191,21 @@ export class LogClient extends ServerLogs {
     return this.client.link(path(runId, 'logs/raw'), query);
   }
 
+  histogram(request: ILogRequest): Promise<ILogHistogram> {
+    const query = { ...this.place(request).query, ...grepQuery(request) };
+    return this.client.get(path(request.runId, 'logs/histogram'), { query });
+  }
+
+  downloadUrl(request: ILogRequest): string {
+    const query = { ...this.place(request).query, ...grepQuery(request) };
+    return this.client.link(path(request.runId, 'logs/download'), query);
+  }
+
+  archiveUrl(request: ILogRequest): string {
+    const query = { ...this.place(request).query, format: 'zip' };
+    return this.client.link(path(request.runId, 'logs/download'), query);
+  }
+
   follow(
     request: ILogRequest,
     cursor: string | undefined,
@@ -176,7 +213,14 @@ export class LogClient extends ServerLogs {
   ): IDisposable {
     const { attempt, node, nodeLogs, ranks, runId } = request;
     return this.socket.subscribe(
-      { run_id: runId, attempt, node, ranks, node_logs: nodeLogs },
+      {
+        run_id: runId,
+        attempt,
+        node,
+        ranks,
+        node_logs: nodeLogs,
+        ...grepQuery(request)
+      },
       cursor,
       handler
     );
@@ -190,6 +234,15 @@ export class LogClient extends ServerLogs {
       query: { attempt, node, ranks: ranks?.join(','), node_logs: nodeLogs }
     };
   }
+}
+
+/** Which lines match, on the wire. */
+function grepQuery(request: ILogRequest): {
+  grep?: string;
+  ignore_case?: boolean;
+} {
+  const { grep, ignoreCase } = request;
+  return { grep, ignore_case: ignoreCase };
 }
 
 function path(runId: string, rest: string): string {

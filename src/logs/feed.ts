@@ -160,9 +160,15 @@ export class LogFeed implements IDisposable {
 
   /** Show other ranks, or another attempt. */
   async choose(choice: LogChoice): Promise<void> {
-    this._request = { ...choice, runId: this._request.runId };
+    const request = { ...choice, runId: this._request.runId };
+    this._request = request;
     this._atEnd = false;
     await this.follow();
+    if (this._error && this._request === request) {
+      // Lines of another choice would be taken for those of this one.
+      this.window.clear();
+      this._changed.emit();
+    }
   }
 
   /**
@@ -182,9 +188,15 @@ export class LogFeed implements IDisposable {
   async goTo(cursor: string): Promise<void> {
     this._following = false;
     if (await this._restart('forward', cursor)) {
-      const number = this.window.first;
-      await this.loadBackward();
-      this._revealed.emit(number);
+      await this._reveal();
+    }
+  }
+
+  /** Show the first line that was written at a time (Unix seconds) or later, with what is around it. */
+  async goToTime(since: number): Promise<void> {
+    this._following = false;
+    if (await this._restart('forward', undefined, since)) {
+      await this._reveal();
     }
   }
 
@@ -239,6 +251,13 @@ export class LogFeed implements IDisposable {
     });
   }
 
+  /** Lead to the window's first line, with what lies before it. */
+  private async _reveal(): Promise<void> {
+    const number = this.window.first;
+    await this.loadBackward();
+    this._revealed.emit(number);
+  }
+
   /** Run one at a time; a second call while one runs only waits for that one. */
   private _once(act: (generation: number) => Promise<void>): Promise<void> {
     // While a new window is on its way, nothing may go on from the old one.
@@ -265,7 +284,8 @@ export class LogFeed implements IDisposable {
   /** Begin the window anew with a page. */
   private async _restart(
     direction: IPageRequest['direction'],
-    cursor?: string
+    cursor?: string,
+    since?: number
   ): Promise<boolean> {
     const generation = ++this._generation;
     this._busy = null;
@@ -275,7 +295,13 @@ export class LogFeed implements IDisposable {
     this._loading = true;
     this._stateChanged.emit();
     try {
-      const page = await this._page(direction, cursor);
+      const page = await this._client.page({
+        ...this._request,
+        direction,
+        cursor,
+        since,
+        limit: PAGE
+      });
       if (generation !== this._generation) {
         return false;
       }

@@ -3,14 +3,26 @@ import { ILogRow, IRowRange, LogWindow } from './window';
 /** More ranks that say the same stand in another row, so that a window always has a few. */
 export const MOST_FOLDED = 64;
 
+/** A block that ranks repeat has at most so many lines. */
+const MOST_LINES = 32;
+
+/** More lines of nodes stand in another row. */
+const MOST_NODE_LINES = 2000;
+
 /**
  * A row as it is drawn: one of the window's, or several in one.
  */
 export interface IShownRow {
   /** The row, or the first one of those that are folded. */
   readonly row: ILogRow;
-  /** Everyone who said it, when these are folded. */
+  /** The texts that are drawn: more than one when ranks repeat a block. */
+  readonly texts: readonly string[];
+  /** A row of everyone who said it, when these are folded. */
   readonly folded: readonly ILogRow[] | null;
+  /** Lines of nodes of which only the number is drawn; 0 for others. */
+  readonly hidden: number;
+  /** Nodes that wrote those. */
+  readonly nodes: number;
   /** It is the first one of some that were folded and are shown one by one. */
   readonly isLead: boolean;
 }
@@ -18,14 +30,17 @@ export interface IShownRow {
 /** Rows of the window that are drawn as one, or one row. */
 interface IItem {
   /** The window's number of the first row. */
-  begin: number;
-  size: number;
+  readonly begin: number;
+  readonly size: number;
+  /** The lines that are drawn of it; 0 when these are lines of nodes, of which only the number is drawn. */
+  readonly lines: number;
   /** Rows that say the same have the same one, whether they are folded or not. */
   readonly group: number;
 }
 
 /**
- * What is drawn of a window: consecutive lines of different ranks with the same text are one row, which can be opened.
+ * What is drawn of a window: consecutive lines, or blocks of lines, of different ranks with the same text are one row,
+ * and so are consecutive lines of nodes. Such a row can be opened.
  *
  * The items part the window's rows without a gap: no line is ever in none or in two of them. Items have numbers that
  * stay with them, as the window's rows do. `sync` brings them in step, with work for what is new or different only.
@@ -60,6 +75,20 @@ export class FoldedRows {
     }
   }
 
+  /** Consecutive lines of nodes are folded. */
+  get foldsNodes(): boolean {
+    return this._foldsNodes;
+  }
+
+  set foldsNodes(value: boolean) {
+    if (value !== this._foldsNodes) {
+      this._foldsNodes = value;
+      this._opened.clear();
+      this.sync();
+      this._rebuild();
+    }
+  }
+
   /** What is drawn under a number; undefined when there is nothing. */
   row(number: number): IShownRow | undefined {
     const at = number - this._first;
@@ -70,7 +99,19 @@ export class FoldedRows {
     }
     const group = (other: number) => this._items[other]?.group;
     const isLead = item.group === group(at + 1) && item.group !== group(at - 1);
-    return { row, folded: item.size > 1 ? this._rowsOf(item) : null, isLead };
+    return {
+      row,
+      texts: this._textsOf(item),
+      folded: item.size > 1 && item.lines > 0 ? this._speakersOf(item) : null,
+      hidden: item.lines > 0 ? 0 : item.size,
+      nodes: item.lines > 0 ? 0 : this._nodesOf(item),
+      isLead
+    };
+  }
+
+  /** Whether what is drawn under a number hides lines that say something else. */
+  hides(number: number): boolean {
+    return this._items[number - this._first]?.lines === 0;
   }
 
   /** The window's rows that are drawn under a number. */
@@ -133,10 +174,10 @@ export class FoldedRows {
     changed.forEach(row => this._changed.add(this.numberOf(row)));
     const earliest = Math.min(...changed);
     if (earliest < Infinity) {
-      // It may say now what the row before it says.
-      this._refold(this._groupBegin(this._indexOf(earliest) - 1));
+      // It may say now what the rows before it say.
+      this._refold(this._groupBegin(this._indexOf(earliest) - MOST_LINES));
     } else if (this._window.end > kept.end) {
-      this._refold(this._groupBegin(this._items.length - 1));
+      this._refold(this._groupBegin(this._items.length - MOST_LINES));
     }
     this._foldBefore();
   }
@@ -157,9 +198,10 @@ export class FoldedRows {
     this._first += count;
     const [item] = this._items;
     if (item.begin < begin) {
-      item.size = endOf(item) - begin;
-      item.begin = begin;
-      this._changed.add(this._first);
+      const left = this._part(item, begin, endOf(item));
+      this._items.splice(0, 1, ...left);
+      this._first -= left.length - 1;
+      left.forEach((_, at) => this._changed.add(this._first + at));
     }
   }
 
@@ -170,9 +212,17 @@ export class FoldedRows {
     }
     const item = this._items[this._items.length - 1];
     if (endOf(item) > end) {
-      item.size = end - item.begin;
+      const left = this._part(item, item.begin, end);
       this._changed.add(this.end - 1);
+      this._items.splice(-1, 1, ...left);
     }
+  }
+
+  /** What is left of an item; half a block is no block. */
+  private _part(item: IItem, begin: number, end: number): IItem[] {
+    return item.lines > 1
+      ? this._fold(begin, end)
+      : [{ ...item, begin, size: end - begin }];
   }
 
   /** Fold anew what lies from an item to the window's end. */
@@ -192,9 +242,11 @@ export class FoldedRows {
     if (first >= this._items[0].begin) {
       return;
     }
-    const { group } = this._items[0];
-    const found = this._items.findIndex(item => item.group !== group);
-    const count = found < 0 ? this._items.length : found;
+    let count = Math.min(MOST_LINES, this._items.length);
+    const { group } = this._items[count - 1];
+    while (this._items[count]?.group === group) {
+      count++;
+    }
     const old = this._items.slice(0, count);
     const items = this._fold(first, endOf(old[count - 1]));
     this._items = items.concat(this._items.slice(count));
@@ -210,6 +262,7 @@ export class FoldedRows {
     if (
       old.begin !== now?.begin ||
       old.size !== now.size ||
+      old.lines !== now.lines ||
       old.group !== now.group
     ) {
       this._changed.add(number);
@@ -219,17 +272,50 @@ export class FoldedRows {
   private _fold(begin: number, end: number): IItem[] {
     const items: IItem[] = [];
     for (let at = begin; at < end;) {
-      const size = this._folds ? this._sameFrom(at, end) : 1;
+      const { lines, size } = this._measure(at, end);
       if (size > 1 && this._isOpened(at, at + size)) {
         for (let row = at; row < at + size; row++) {
-          items.push({ begin: row, size: 1, group: at });
+          items.push({ begin: row, size: 1, lines: 1, group: at });
         }
       } else {
-        items.push({ begin: at, size, group: at });
+        items.push({ begin: at, size, lines, group: at });
       }
       at += size;
     }
     return items;
+  }
+
+  /** How many rows from one on are one, and how many lines are drawn of them. */
+  private _measure(at: number, end: number): { lines: number; size: number } {
+    if (this._foldsNodes) {
+      const size = this._nodesFrom(at, end);
+      if (size > 1) {
+        return { lines: 0, size };
+      }
+    }
+    if (this._folds) {
+      const size = this._sameFrom(at, end);
+      if (size > 1) {
+        return { lines: 1, size };
+      }
+      const lines = this._ownFrom(at, end);
+      if (lines > 1) {
+        return this._blocksFrom(at, end, lines);
+      }
+    }
+    return { lines: 1, size: 1 };
+  }
+
+  /** How many rows from one on are lines of nodes. */
+  private _nodesFrom(begin: number, end: number): number {
+    let at = begin;
+    for (; at < Math.min(end, begin + MOST_NODE_LINES); at++) {
+      const row = this._window.row(at);
+      if (!row || row.mark || row.origin.rank !== null) {
+        break;
+      }
+    }
+    return at - begin;
   }
 
   /** How many rows from one on are the same line of different ranks. */
@@ -247,6 +333,52 @@ export class FoldedRows {
     return at - begin;
   }
 
+  /** How many rows from one on are of its stream; more than a block may have: 0. */
+  private _ownFrom(begin: number, end: number): number {
+    const stream = this._window.row(begin)?.stream;
+    let at = begin + 1;
+    while (at < end && this._window.row(at)?.stream === stream) {
+      if (++at - begin > MOST_LINES) {
+        return 0;
+      }
+    }
+    return at - begin;
+  }
+
+  /** The blocks of so many lines from a row on that different ranks repeat. */
+  private _blocksFrom(
+    begin: number,
+    end: number,
+    lines: number
+  ): { lines: number; size: number } {
+    const streams = new Set([this._window.row(begin)?.stream]);
+    let at = begin + lines;
+    while (at + lines <= end && streams.size < MOST_FOLDED) {
+      const stream = this._window.row(at)?.stream;
+      if (streams.has(stream) || !this._repeats(begin, at, lines)) {
+        break;
+      }
+      streams.add(stream);
+      at += lines;
+    }
+    return streams.size > 1
+      ? { lines, size: at - begin }
+      : { lines: 1, size: 1 };
+  }
+
+  /** Whether a block says line by line what an earlier one does, and is of one stream. */
+  private _repeats(begin: number, at: number, lines: number): boolean {
+    const stream = this._window.row(at)?.stream;
+    for (let line = 0; line < lines; line++) {
+      const one = this._window.row(begin + line);
+      const other = this._window.row(at + line);
+      if (!one || !other || other.stream !== stream || !isSame(one, other)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   private _isOpened(begin: number, end: number): boolean {
     for (let row = begin; this._opened.size > 0 && row < end; row++) {
       if (this._opened.has(row)) {
@@ -256,10 +388,27 @@ export class FoldedRows {
     return false;
   }
 
-  private _rowsOf(item: IItem): ILogRow[] {
+  private _textsOf(item: IItem): string[] {
+    const texts: string[] = [];
+    for (let line = 0; line < item.lines; line++) {
+      texts.push(this._window.row(item.begin + line)?.text ?? '');
+    }
+    return texts;
+  }
+
+  private _nodesOf(item: IItem): number {
+    const streams = new Set<string | undefined>();
+    for (let at = item.begin; at < endOf(item); at++) {
+      streams.add(this._window.row(at)?.stream);
+    }
+    return streams.size;
+  }
+
+  /** The first row of each rank. */
+  private _speakersOf(item: IItem): ILogRow[] {
     const rows: ILogRow[] = [];
-    for (let number = item.begin; number < endOf(item); number++) {
-      const row = this._window.row(number);
+    for (let at = item.begin; at < endOf(item); at += item.lines) {
+      const row = this._window.row(at);
       if (row) {
         rows.push(row);
       }
@@ -294,6 +443,7 @@ export class FoldedRows {
   private _items: IItem[] = [];
   private _first = 0;
   private _folds = false;
+  private _foldsNodes = false;
   private _changed = new Set<number>();
   /** Rows whose group the user has opened. */
   private readonly _opened = new Set<number>();

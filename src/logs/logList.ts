@@ -1,11 +1,13 @@
 import { Message } from '@lumino/messaging';
+import { ISignal, Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { LogFeed } from './feed';
 import { FoldedRows } from './foldedRows';
 import { edgeOf, IPlace, lastWhere, leadsUp, setAttributes } from './listNode';
-import { FOLD_CLASS, IMatch, IRowWords } from './rowElement';
-import { clearMatches, rowElement, updateRow } from './rowElement';
+import { clearCurrent, Finder, FOLD_CLASS, IRowWords } from './rowElement';
+import { rowElement, updateRow } from './rowElement';
+import type { ITimeRange } from './viewModel';
 
 /** The most rows that are in the document. */
 const MAX_ROWS = 400;
@@ -51,20 +53,44 @@ export class LogList extends Widget {
     feed.revealed.connect(this._onRevealed, this);
   }
 
-  /** The part of a row that a search found. */
-  matchOf: (text: string) => IMatch | null = () => null;
-
-  /** Ranks that say the same are one row. */
-  get folds(): boolean {
-    return this._lines.folds;
+  /** The log's last line came into view, or went out of it. */
+  get endSeen(): ISignal<this, boolean> {
+    return this._endSeen;
   }
 
-  set folds(value: boolean) {
-    if (value === this.folds) {
+  /** The times of the first and the last line in view changed. */
+  get viewed(): ISignal<this, ITimeRange | null> {
+    return this._viewed;
+  }
+
+  /** Finds what is looked for in a line. */
+  get find(): Finder {
+    return this._find;
+  }
+
+  set find(value: Finder) {
+    if (value !== this._find) {
+      this._find = value;
+      for (let number = this._first; number < this._end; number++) {
+        this._updateRow(number);
+      }
+    }
+  }
+
+  /**
+   * Draw several lines as one row, or not.
+   *
+   * @param ranks - those that ranks repeat
+   * @param nodes - those of nodes
+   */
+  fold(ranks: boolean, nodes: boolean): void {
+    const lines = this._lines;
+    if (ranks === lines.folds && nodes === lines.foldsNodes) {
       return;
     }
     const top = this._lines.rangeOf(this._topRow())?.begin;
-    this._lines.folds = value;
+    lines.folds = ranks;
+    lines.foldsNodes = nodes;
     if (this._isSeen() && !this._feed.following && top !== undefined) {
       this._showAt(this._lines.numberOf(top), 0);
     }
@@ -74,7 +100,7 @@ export class LogList extends Widget {
   /** Mark no row any more that was looked for. */
   unmark(): void {
     this._revealed = -1;
-    clearMatches(this.node);
+    clearCurrent(this.node);
   }
 
   /** Rows in the document. */
@@ -113,6 +139,8 @@ export class LogList extends Widget {
       this._lines.sync();
       this._draw();
       this._pageMore();
+      this._tellEnd();
+      this._tellViewed();
     }
   }
 
@@ -141,6 +169,9 @@ export class LogList extends Widget {
 
   private _onRevealed(_: LogFeed, row: number): void {
     this._lines.sync();
+    if (this._lines.hides(this._lines.numberOf(row))) {
+      this._lines.toggle(this._lines.numberOf(row));
+    }
     this._clear();
     this._revealed = row;
     this._showAt(this._lines.numberOf(row), this.node.clientHeight / 3);
@@ -201,12 +232,23 @@ export class LogList extends Widget {
   }
 
   private _isAtBottom(): boolean {
+    // Only somebody who scrolled down wants that; a short list is at its bottom always.
+    const wentDown = this.node.scrollTop > this._scrolledTo;
+    return wentDown && this._isEndSeen();
+  }
+
+  private _isEndSeen(): boolean {
     const { clientHeight, scrollHeight, scrollTop } = this.node;
     const isDown = scrollTop + clientHeight >= scrollHeight - 2;
-    // Only somebody who scrolled down wants that; a short list is at its bottom always.
-    const wentDown = scrollTop > this._scrolledTo;
-    const isEnd = this._feed.atEnd && this._end === this._lines.end;
-    return isDown && wentDown && isEnd;
+    return isDown && this._feed.atEnd && this._end === this._lines.end;
+  }
+
+  private _tellEnd(): void {
+    const isSeen = this._isEndSeen();
+    if (isSeen !== this._wasEndSeen) {
+      this._wasEndSeen = isSeen;
+      this._endSeen.emit(isSeen);
+    }
   }
 
   private _draw(): void {
@@ -277,8 +319,7 @@ export class LogList extends Widget {
     for (let number = begin; number < end; number++) {
       const shown = this._lines.row(number);
       if (shown) {
-        const match = this.matchOf(shown.row.text);
-        const element = rowElement(shown, match, this._words);
+        const element = rowElement(shown, this._find, this._words);
         this._markCurrent(element, number);
         fragment.append(element);
       }
@@ -294,13 +335,15 @@ export class LogList extends Widget {
   }
 
   private _update(): void {
-    for (const number of this._lines.takeChanged()) {
-      const shown = this._lines.row(number);
-      const element = this._elementOf(number);
-      if (shown && element) {
-        updateRow(element, shown, this.matchOf(shown.row.text), this._words);
-        this._markCurrent(element, number);
-      }
+    this._lines.takeChanged().forEach(number => this._updateRow(number));
+  }
+
+  private _updateRow(number: number): void {
+    const shown = this._lines.row(number);
+    const element = this._elementOf(number);
+    if (shown && element) {
+      updateRow(element, shown, this._find, this._words);
+      this._markCurrent(element, number);
     }
   }
 
@@ -388,6 +431,24 @@ export class LogList extends Widget {
   private readonly _above = document.createElement('div');
   private readonly _rows = document.createElement('div');
   private readonly _below = document.createElement('div');
+  /** Tell the times of what is in view, where the rows there have one. */
+  private _tellViewed(): void {
+    const top = this._topRow();
+    const begin = this._lines.row(top)?.row.time ?? null;
+    const last = Math.min(top + this._visibleRows(), this._lines.end) - 1;
+    const end = this._lines.row(last)?.row.time ?? begin;
+    const key = `${begin} ${end}`;
+    if (key !== this._viewedKey) {
+      this._viewedKey = key;
+      this._viewed.emit(begin === null || end === null ? null : { begin, end });
+    }
+  }
+
+  private readonly _viewed = new Signal<this, ITimeRange | null>(this);
+  private _viewedKey = '';
+  private readonly _endSeen = new Signal<this, boolean>(this);
+  private _find: Finder = () => [];
+  private _wasEndSeen = true;
   private _first = 0;
   private _end = 0;
   /** The row at which the upper spacer begins. */

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { SignalWidget } from '../components/signalWidget';
 import { LogFeed } from './feed';
 import { formatRanks } from './ranks';
-import { absentText } from './ranksField';
+import { absentText } from './ranksChip';
 import { LogViewModel } from './viewModel';
 
 /**

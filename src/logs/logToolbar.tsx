@@ -1,14 +1,19 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { downloadIcon } from '@jupyterlab/ui-components';
+import { ellipsesIcon } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { SignalWidget } from '../components/signalWidget';
-import { RanksField } from './ranksField';
+import { LogMenu } from './logMenu';
+import { LogLevel } from './pattern';
+import { RanksChip } from './ranksChip';
 import { SearchField } from './searchField';
 import { LogViewModel } from './viewModel';
 
 /**
- * What can be done with a log.
+ * What can be done with a log, in one row.
+ *
+ * What comes later, as ranks and attempts do, stands behind all that is there at once: nothing moves away under the mouse.
  */
 export class LogToolbar extends SignalWidget {
   constructor(
@@ -25,28 +30,56 @@ export class LogToolbar extends SignalWidget {
     this._isCompact = isCompact;
   }
 
+  /** Give the search's field the focus, and select what is in it. */
+  focusSearch(): void {
+    const field = this.node.querySelector<HTMLInputElement>('[type="search"]');
+    field?.focus();
+    field?.select();
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this._menu?.dispose();
+    this._menu = null;
+    super.onBeforeDetach(msg);
+  }
+
   protected override render(): JSX.Element {
     const props = { model: this._model, trans: this._trans };
+    const more = this._trans.__('More log options');
     return (
       <>
-        <FollowButton {...props} />
-        {!this._isCompact && <AttemptField {...props} />}
-        <RanksField {...props} />
-        {!this._isCompact && (
-          <>
-            <RankButtons {...props} />
-            <LookButtons {...props} />
-            {this._model.client.rawUrl && <DownloadLink {...props} />}
-          </>
-        )}
         <SearchField {...props} />
+        {!this._isCompact && this._model.client.filters && (
+          <LevelChips {...props} />
+        )}
+        <RanksChip {...props} />
+        {!this._isCompact && <AttemptField {...props} />}
+        <span className="jp-HyperPod-LogToolbar-space" />
+        <FollowButton {...props} />
+        <button
+          type="button"
+          className="jp-HyperPod-IconButton"
+          aria-haspopup="menu"
+          aria-label={more}
+          title={more}
+          onClick={event => this._openMenu(event.currentTarget)}
+        >
+          <ellipsesIcon.react tag="span" elementSize="normal" />
+        </button>
       </>
     );
+  }
+
+  private _openMenu(anchor: HTMLElement): void {
+    this._menu?.dispose();
+    this._menu = new LogMenu(this._model, this._trans);
+    this._menu.open(anchor);
   }
 
   private readonly _model: LogViewModel;
   private readonly _trans: TranslationBundle;
   private readonly _isCompact: boolean;
+  private _menu: LogMenu | null = null;
 }
 
 interface IProps {
@@ -54,36 +87,66 @@ interface IProps {
   trans: TranslationBundle;
 }
 
-function FollowButton({ model, trans }: IProps): JSX.Element | null {
-  const { feed } = model;
-  if (model.removed) {
-    return null;
-  }
-  if (feed.over) {
-    // Nothing comes any more that could be followed.
-    return (
-      <button
-        type="button"
-        className="jp-HyperPod-button"
-        title={trans.__('Jump to the last lines')}
-        onClick={() => void feed.follow()}
-      >
-        {trans.__('Jump to end')}
-      </button>
-    );
-  }
+function LevelChips({ model, trans }: IProps): JSX.Element {
+  return (
+    <>
+      <LevelChip
+        model={model}
+        level="error"
+        label={trans.__('Errors')}
+        title={trans.__('Show only lines with errors')}
+      />
+      <LevelChip
+        model={model}
+        level="warning"
+        label={trans.__('Warnings')}
+        title={trans.__('Show only lines with warnings')}
+      />
+    </>
+  );
+}
+
+function LevelChip(props: {
+  model: LogViewModel;
+  level: LogLevel;
+  label: string;
+  title: string;
+}): JSX.Element {
+  const { label, level, model, title } = props;
   return (
     <button
       type="button"
-      className="jp-HyperPod-button"
-      title={
-        feed.following
-          ? trans.__('Stop following new lines')
-          : trans.__('Follow new lines')
-      }
-      onClick={() => (feed.following ? feed.pause() : void feed.follow())}
+      className="jp-HyperPod-Chip"
+      data-level={level}
+      aria-pressed={model.levels.has(level)}
+      title={title}
+      onClick={() => model.toggleLevel(level)}
     >
-      {feed.following ? trans.__('Pause') : trans.__('Follow')}
+      {label}
+    </button>
+  );
+}
+
+function FollowButton({ model, trans }: IProps): JSX.Element | null {
+  const { feed } = model;
+  if (model.removed || (feed.over && (feed.following || model.endSeen))) {
+    return null;
+  }
+  const [label, title] = feed.over
+    ? [trans.__('Jump to end'), trans.__('Jump to the last lines')]
+    : feed.following
+      ? [trans.__('Pause'), trans.__('Stop following new lines')]
+      : [trans.__('Follow'), trans.__('Follow new lines')];
+  return (
+    <button
+      type="button"
+      className="jp-HyperPod-Chip"
+      title={title}
+      onClick={() =>
+        feed.following && !feed.over ? feed.pause() : void feed.follow()
+      }
+    >
+      {label}
     </button>
   );
 }
@@ -109,79 +172,5 @@ function AttemptField({ model, trans }: IProps): JSX.Element | null {
         </option>
       ))}
     </select>
-  );
-}
-
-function RankButtons({ model, trans }: IProps): JSX.Element {
-  return (
-    <>
-      {model.hasRanks && (
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          aria-pressed={model.folds}
-          title={trans.__('Show identical lines of several ranks once')}
-          onClick={() => (model.folds = !model.folds)}
-        >
-          {trans.__('Fold')}
-        </button>
-      )}
-      {model.hasNodeLogs && (
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          aria-pressed={model.showsNodeLogs}
-          title={trans.__('Show node output: setup and launcher')}
-          onClick={() => (model.showsNodeLogs = !model.showsNodeLogs)}
-        >
-          {trans.__('Node logs')}
-        </button>
-      )}
-    </>
-  );
-}
-
-function LookButtons({ model, trans }: IProps): JSX.Element {
-  return (
-    <>
-      <button
-        type="button"
-        className="jp-HyperPod-button"
-        aria-pressed={model.wraps}
-        title={trans.__('Wrap long lines')}
-        onClick={() => (model.wraps = !model.wraps)}
-      >
-        {trans.__('Wrap')}
-      </button>
-      <button
-        type="button"
-        className="jp-HyperPod-button"
-        aria-pressed={model.showsTime}
-        title={trans.__('Show timestamps')}
-        onClick={() => (model.showsTime = !model.showsTime)}
-      >
-        {trans.__('Time')}
-      </button>
-    </>
-  );
-}
-
-function DownloadLink({ model, trans }: IProps): JSX.Element {
-  const url = model.rawUrl;
-  const title = url
-    ? trans.__('Download this log')
-    : trans.__('Select one rank to download its log');
-  return (
-    <a
-      className="jp-HyperPod-button"
-      role="button"
-      href={url ?? undefined}
-      download
-      aria-disabled={url === null}
-      aria-label={title}
-      title={title}
-    >
-      <downloadIcon.react tag="span" elementSize="normal" />
-    </a>
   );
 }

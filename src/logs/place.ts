@@ -23,13 +23,11 @@ export function placeIn(text: string): ICellPlace | null {
   return found && { cell: Number(found[1]), line: Number(found[2]) };
 }
 
-/** Make a row's text a link when it names a place. */
-export function linkPlace(row: HTMLElement, text: string): void {
-  const place = placeIn(text);
-  const target = row.lastElementChild;
-  if (place && target instanceof HTMLElement) {
-    target.classList.add('jp-HyperPod-LogRow-link');
-    target.setAttribute('role', 'link');
-    target.tabIndex = 0;
+/** Make an element with a line's text a link when that names a place. */
+export function linkPlace(element: HTMLElement, text: string): void {
+  if (placeIn(text)) {
+    element.classList.add('jp-HyperPod-LogRow-link');
+    element.setAttribute('role', 'link');
+    element.tabIndex = 0;
   }
 }

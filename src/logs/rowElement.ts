@@ -1,12 +1,13 @@
 import { pageLanguage } from '../components/words';
 import { ansiSpans } from './ansi';
 import { IShownRow } from './foldedRows';
+import { IMatch, levelOf, LogLevel } from './pattern';
 import { linkPlace } from './place';
 import { formatRanks } from './ranks';
 import { ILogOrigin } from './types';
 
 /** Colours that ranks take in turn; the number is also in style/logs.css. */
-const RANK_COLOURS = 8;
+export const RANK_COLOURS = 8;
 
 /** Who wrote a line, as short as on the command line: `3`, `2.3` in an array's child 2, `node0` for a node's own log. */
 export function originLabel(origin: ILogOrigin): string {
@@ -15,13 +16,8 @@ export function originLabel(origin: ILogOrigin): string {
   return origin.index === null ? who : `${origin.index}.${who}`;
 }
 
-/**
- * The part of a row's text that is found by a search.
- */
-export interface IMatch {
-  readonly begin: number;
-  readonly end: number;
-}
+/** Finds what is looked for in a text. */
+export type Finder = (text: string) => readonly IMatch[];
 
 /**
  * What is said of rows.
@@ -29,8 +25,14 @@ export interface IMatch {
 export interface IRowWords {
   /** Names several ranks, such as `8 ranks`. */
   readonly ranks: (count: number) => string;
+  /** Names several nodes, such as `8 nodes`. */
+  readonly nodes: (count: number) => string;
   /** Says that each of them wrote this line, and what a click does. */
   readonly folded: (ranks: string) => string;
+  /** Says how many lines of launchers are folded. */
+  readonly hidden: (count: number) => string;
+  /** Says what a click on them does. */
+  readonly show: string;
   /** Says what a click does on the first of some that were folded. */
   readonly opened: string;
   /** What stands before lines of logs that are of no run. */
@@ -53,12 +55,12 @@ const MAX_LABEL = 7;
  */
 export function rowElement(
   shown: IShownRow,
-  match: IMatch | null,
+  find: Finder,
   words: IRowWords
 ): HTMLElement {
   const element = document.createElement('div');
   element.className = 'jp-HyperPod-LogRow';
-  fill(element, shown, match, words);
+  fill(element, shown, find, words);
   return element;
 }
 
@@ -66,21 +68,22 @@ export function rowElement(
 export function updateRow(
   element: HTMLElement,
   shown: IShownRow,
-  match: IMatch | null,
+  find: Finder,
   words: IRowWords
 ): void {
   element.className = 'jp-HyperPod-LogRow';
   delete element.dataset.kind;
-  fill(element, shown, match, words);
+  delete element.dataset.level;
+  fill(element, shown, find, words);
 }
 
 function fill(
   element: HTMLElement,
   shown: IShownRow,
-  match: IMatch | null,
+  find: Finder,
   words: IRowWords
 ): void {
-  const { row } = shown;
+  const { hidden, row, texts } = shown;
   if (row.mark) {
     element.classList.add('jp-HyperPod-LogRow-mark');
     element.dataset.kind = row.mark.kind;
@@ -91,14 +94,41 @@ function fill(
   }
   element.replaceChildren(
     part('time', row.time === null ? '' : timeText(row.time, words)),
-    originElement(shown, words),
-    textElement(row.text, match)
+    originElement(shown, words)
   );
-  linkPlace(element, row.text);
+  if (hidden > 0) {
+    element.append(part('hidden', words.hidden(hidden)));
+    return;
+  }
+  const lines = texts.map(text => textElement(text, find(text)));
+  if (lines.length > 1) {
+    const block = part('block', '');
+    block.append(...lines);
+    element.append(block);
+  } else {
+    element.append(...lines);
+  }
+  const level = worst(texts);
+  if (level) {
+    element.dataset.level = level;
+  }
+}
+
+function worst(texts: readonly string[]): LogLevel | null {
+  const levels = texts.map(levelOf);
+  return (
+    levels.find(level => level === 'error') ??
+    levels.find(level => level) ??
+    null
+  );
 }
 
 function originElement(shown: IShownRow, words: IRowWords): HTMLElement {
-  const { folded, isLead, row } = shown;
+  const { folded, hidden, isLead, nodes, row } = shown;
+  if (hidden > 0) {
+    const label = nodes > 1 ? words.nodes(nodes) : labelOf(row.origin, words);
+    return foldButton(label, words.show, false);
+  }
   if (folded) {
     const ranks = formatRanks(
       folded
@@ -152,12 +182,12 @@ function rankLabel(origin: ILogOrigin, words: IRowWords): HTMLElement {
   return label;
 }
 
-function textElement(text: string, match: IMatch | null): HTMLElement {
+function textElement(text: string, matches: readonly IMatch[]): HTMLElement {
   const element = part('text', '');
   for (const span of ansiSpans(text)) {
     const { classes, color, background } = span;
     if (classes.length === 0 && !color && !background) {
-      appendText(element, span.text, span.begin, match);
+      appendText(element, span.text, span.begin, matches);
       continue;
     }
     const styled = document.createElement('span');
@@ -165,31 +195,34 @@ function textElement(text: string, match: IMatch | null): HTMLElement {
     // These come from the log: no theme has them.
     styled.style.color = color ?? '';
     styled.style.backgroundColor = background ?? '';
-    appendText(styled, span.text, span.begin, match);
+    appendText(styled, span.text, span.begin, matches);
     element.append(styled);
   }
+  linkPlace(element, text);
   return element;
 }
 
-/** Append text, the part of it that lies in the match as such. */
+/** Append text, the parts of it that lie in matches as such. */
 function appendText(
   to: HTMLElement,
   text: string,
   offset: number,
-  match: IMatch | null
+  matches: readonly IMatch[]
 ): void {
-  const begin = Math.max(0, (match?.begin ?? 0) - offset);
-  const end = Math.min(text.length, (match?.end ?? 0) - offset);
-  if (end <= begin) {
-    appendPlain(to, text);
-    return;
+  let done = 0;
+  for (const match of matches) {
+    const begin = Math.max(done, match.begin - offset);
+    const end = Math.min(text.length, match.end - offset);
+    if (end > begin) {
+      const found = document.createElement('mark');
+      found.className = 'jp-HyperPod-LogRow-match';
+      appendPlain(to, text.slice(done, begin));
+      appendPlain(found, text.slice(begin, end));
+      to.append(found);
+      done = end;
+    }
   }
-  const found = document.createElement('mark');
-  found.className = 'jp-HyperPod-LogRow-match';
-  appendPlain(to, text.slice(0, begin));
-  appendPlain(found, text.slice(begin, end));
-  to.append(found);
-  appendPlain(to, text.slice(end));
+  appendPlain(to, text.slice(done));
 }
 
 /** Append text, what turns the direction of others in it only as a symbol: a line must read as it is. */
@@ -206,11 +239,8 @@ function appendPlain(to: HTMLElement, text: string): void {
   });
 }
 
-/** Take away what a search found and was led to. */
-export function clearMatches(list: HTMLElement): void {
-  list
-    .querySelectorAll('.jp-HyperPod-LogRow-match')
-    .forEach(found => found.replaceWith(...found.childNodes));
+/** Take away the mark of the row that a search led to. */
+export function clearCurrent(list: HTMLElement): void {
   list
     .querySelectorAll('.jp-HyperPod-LogRow.jp-mod-current')
     .forEach(row => row.classList.remove('jp-mod-current'));

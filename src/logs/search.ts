@@ -4,6 +4,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { ApiError } from '../api';
 import { ILogClient } from './client';
 import { LogFeed } from './feed';
+import { filterOf, literally, LogLevel } from './pattern';
 import { ILogHit } from './types';
 
 /** Hits that are asked for at a time. */
@@ -26,6 +27,17 @@ export class LogSearch implements IDisposable {
   get text(): string {
     return this._text;
   }
+
+  /** What is looked for as a regular expression. */
+  get pattern(): string {
+    return this.isRegex ? this._text : literally(this._text);
+  }
+
+  /** The text is a regular expression. */
+  isRegex = false;
+
+  /** Only lines of these levels are looked at; none: all lines. */
+  levels: ReadonlySet<LogLevel> = new Set();
 
   get hits(): readonly ILogHit[] {
     return this._hits;
@@ -66,8 +78,13 @@ export class LogSearch implements IDisposable {
     }
   }
 
-  /** Look for something; the first line with it is shown. */
-  async find(text: string): Promise<void> {
+  /**
+   * Look for something.
+   *
+   * @param text - what
+   * @param isShown - whether the first line with it is shown
+   */
+  async find(text: string, isShown = true): Promise<void> {
     this._abort?.abort();
     this._abort = null;
     this._text = text;
@@ -75,7 +92,7 @@ export class LogSearch implements IDisposable {
     this._at = -1;
     this._next = null;
     this._error = null;
-    if (text !== '' && (await this._load(undefined))) {
+    if (text !== '' && (await this._load(undefined)) && isShown) {
       await this._show(0);
     }
     this._changed.emit();
@@ -114,8 +131,7 @@ export class LogSearch implements IDisposable {
         const found = await this._client.search(
           {
             ...this._feed.request,
-            grep: this._text,
-            ignoreCase: this._text === this._text.toLowerCase(),
+            ...filterOf(this.pattern, this.levels),
             cursor,
             limit: LIMIT
           },

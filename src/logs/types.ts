@@ -13,6 +13,10 @@ export interface ILogRequest {
   readonly ranks?: readonly number[];
   /** Whether the nodes' own logs come too. */
   readonly nodeLogs?: boolean;
+  /** Only lines that match this regular expression. */
+  readonly grep?: string;
+  /** The expression matches letters of either case. */
+  readonly ignoreCase?: boolean;
 }
 
 /** Something that happened in a stream before a line. */
@@ -38,6 +42,9 @@ export type ILogHit = Schema<'LogHit'>;
 export interface ILogHits extends Pick<Schema<'LogHits'>, 'next'> {
   readonly hits: readonly ILogHit[];
 }
+
+/** A log over time: bytes and matching lines in buckets of equal length. */
+export type ILogHistogram = Schema<'Histogram'>;
 
 /** Who wrote a line: a rank, or without one the node itself. */
 export type ILogOrigin = Pick<

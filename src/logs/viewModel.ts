@@ -4,8 +4,10 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { ILogClient } from './client';
 import { LogChoice, LogFeed } from './feed';
 import { rememberedLook, rememberLook } from './looks';
+import { filterOf, finderOf, LogLevel } from './pattern';
 import { formatRanks, parseRanks } from './ranks';
 import { LogSearch } from './search';
+import { LogTimeline } from './timeline';
 import { ILogAttempt, ILogStream } from './types';
 import { DEFAULT_CAPACITY } from './window';
 
@@ -18,6 +20,12 @@ const STREAMS_INTERVAL_MS = 30_000;
 /** As often while ranks write that are not in the list yet: at a run's start they come one after the other. */
 const NEW_RANKS_INTERVAL_MS = 1_000;
 
+/** Times in Unix seconds. */
+export interface ITimeRange {
+  readonly begin: number;
+  readonly end: number;
+}
+
 /**
  * What a log viewer shows and how: its feed, its search, what can be chosen, and how lines look.
  */
@@ -27,6 +35,7 @@ export class LogViewModel implements IDisposable {
     this.runId = options.runId;
     this.feed = new LogFeed(options);
     this.search = new LogSearch(options.client, this.feed);
+    this.timeline = new LogTimeline(options.client, this.feed);
     this.feed.stateChanged.connect(this._emit, this);
     this.feed.changed.connect(this._onLines, this);
     this.search.changed.connect(this._emit, this);
@@ -37,6 +46,7 @@ export class LogViewModel implements IDisposable {
   readonly runId: string;
   readonly feed: LogFeed;
   readonly search: LogSearch;
+  readonly timeline: LogTimeline;
 
   /** Anything but the rows changed. */
   get changed(): ISignal<this, void> {
@@ -86,6 +96,59 @@ export class LogViewModel implements IDisposable {
     return this.streams
       .filter(stream => stream.silent && stream.rank !== null)
       .map(stream => stream.rank ?? 0);
+  }
+
+  /** Only lines that match what is looked for are shown. */
+  get filters(): boolean {
+    return this._filters;
+  }
+
+  set filters(value: boolean) {
+    this._filters = value;
+    this._changed.emit();
+    this._applyFilter();
+  }
+
+  /** Only lines of these levels are shown; none: all lines. */
+  get levels(): ReadonlySet<LogLevel> {
+    return this.search.levels;
+  }
+
+  /** Show lines of a level only (and of others that are chosen), or no longer so. */
+  toggleLevel(level: LogLevel): void {
+    const levels = new Set(this.levels);
+    if (!levels.delete(level)) {
+      levels.add(level);
+    }
+    this.search.levels = levels;
+    this._applyFilter();
+    void this.search.find(this.search.text, false);
+    this._emit();
+  }
+
+  /** The lines that are shown are chosen by what they say. */
+  get isFiltered(): boolean {
+    return this.feed.request.grep !== undefined;
+  }
+
+  /** Look for a text, or a regular expression; its first line is shown, or only lines with it are. */
+  async find(text: string, isRegex = this.search.isRegex): Promise<void> {
+    this.search.isRegex = isRegex;
+    const found = this.search.find(text, !this._filters);
+    if (this._filters) {
+      this._applyFilter();
+    }
+    await found;
+  }
+
+  /** Where the shown lines are as one file; null where they can't be had. */
+  get downloadUrl(): string | null {
+    return this.client.downloadUrl?.(this.feed.request) ?? null;
+  }
+
+  /** Where the exact bytes of each chosen log are, in an archive; null where they can't be had. */
+  get archiveUrl(): string | null {
+    return this.client.archiveUrl?.(this.feed.request) ?? null;
   }
 
   /** Where the chosen stream's exact bytes are; null while more than one is chosen. */
@@ -166,6 +229,47 @@ export class LogViewModel implements IDisposable {
     return this._folds && this.hasRanks;
   }
 
+  /** Lines of launchers are to be one row. */
+  get foldsNodes(): boolean {
+    return this._foldsNodes;
+  }
+
+  set foldsNodes(value: boolean) {
+    this._foldsNodes = value;
+    rememberLook('foldsNodes', value);
+    this._emit();
+  }
+
+  /** They are one row: beside those of ranks, which are what is looked for. */
+  get foldsNodesNow(): boolean {
+    const speaks = ({ rank, size }: ILogStream) => rank !== null && size > 0;
+    return this._foldsNodes && !this.isFiltered && this.streams.some(speaks);
+  }
+
+  /** The log's last line is in view. */
+  get endSeen(): boolean {
+    return this._endSeen;
+  }
+
+  set endSeen(value: boolean) {
+    this._endSeen = value;
+    this._changed.emit();
+  }
+
+  /** When the lines in view were written; null where that is not known. */
+  get viewed(): ITimeRange | null {
+    return this._viewed;
+  }
+
+  set viewed(value: ITimeRange | null) {
+    this._viewed = value;
+    this._viewedChanged.emit();
+  }
+
+  get viewedChanged(): ISignal<this, void> {
+    return this._viewedChanged;
+  }
+
   /** There are logs of nodes, beside those of ranks. */
   get hasNodeLogs(): boolean {
     return this.streams.some(stream => stream.rank === null);
@@ -190,6 +294,7 @@ export class LogViewModel implements IDisposable {
       this._isDisposed = true;
       this.client.connectionChanged.disconnect(this._emit, this);
       this.search.dispose();
+      this.timeline.dispose();
       this.feed.dispose();
       Signal.clearData(this);
     }
@@ -242,7 +347,23 @@ export class LogViewModel implements IDisposable {
   private async _choose(change: LogChoice): Promise<void> {
     const { runId, ...choice } = this.feed.request;
     void runId;
-    await this.feed.choose({ ...choice, ...change });
+    const chosen = this.feed.choose({ ...choice, ...change });
+    if (this.search.text !== '' && !('grep' in change)) {
+      // What was found was among other lines.
+      void this.search.find(this.search.text, false);
+    }
+    await chosen;
+  }
+
+  /** Show the lines that are wanted by what they say. A pattern that is not whole yet changes nothing. */
+  private _applyFilter(): void {
+    const pattern = this._filters ? this.search.pattern : '';
+    const filter = filterOf(pattern, this.levels);
+    const { grep, ignoreCase } = this.feed.request;
+    const isNew = filter.grep !== grep || filter.ignoreCase !== ignoreCase;
+    if (isNew && finderOf(pattern)) {
+      void this._choose(filter);
+    }
   }
 
   /** A rank is silent when others write: then is the time to ask. */
@@ -278,9 +399,14 @@ export class LogViewModel implements IDisposable {
   }
 
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _viewedChanged = new Signal<this, void>(this);
+  private _viewed: ITimeRange | null = null;
   private _attempts: readonly ILogAttempt[] = [];
   private _askedAt = 0;
   private _folds = rememberedLook('folds') ?? true;
+  private _foldsNodes = rememberedLook('foldsNodes') ?? true;
+  private _filters = false;
+  private _endSeen = true;
   private _removed = false;
   private _wraps = true;
   private _showsTime = true;

@@ -130,6 +130,18 @@ export class LogWindow {
     return kept;
   }
 
+  /** Hold nothing. */
+  clear(): void {
+    this.reset({
+      frames: [],
+      before: '',
+      after: '',
+      at_start: false,
+      at_end: false
+    });
+    this._before = undefined;
+  }
+
   /** Start anew with a page. */
   reset(page: ILogPage): void {
     this._first = this.end;

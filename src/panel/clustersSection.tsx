@@ -1,189 +1,232 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
+import { IDisposable } from '@lumino/disposable';
 import * as React from 'react';
 
-import { callsText } from '../clusters/callsNote';
-import { ClustersModel } from '../clusters/model';
-import { clusterStateText } from '../clusters/states';
-import { ICluster, schedulerCalls } from '../clusters/types';
-import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
-import { ErrorMessage } from '../components/errorMessage';
-import { IconButton } from '../components/iconButton';
-import { SignalWidget } from '../components/signalWidget';
-import { useTick } from '../components/useTick';
-import { durationText } from '../components/words';
+import { IErrorBody } from '../api';
+import { RegionField } from '../clusters/regionField';
+import type { RegionChoice } from '../clusters/regions';
+import type { ClusterStore } from '../clusters/store';
+import { ICluster } from '../clusters/types';
+import { ErrorMessage, errorText } from '../components/errorMessage';
+import { useRows } from '../components/useRows';
+import { agoText } from '../components/words';
 import { DoctorLink } from '../doctor/doctorLink';
-import type { IPanelActions } from './panel';
+import type { IPanelActions } from './actions';
+import { ClusterRow } from './clusterRow';
+import { clusterEntries } from './menus';
+import { PanelSection } from './section';
+
+/** Codes of there being no AWS account, or none that is known: no faults. */
+const NO_REGION = 'no_aws_region';
+const NO_ACCOUNT = ['no_aws_credentials', 'boto3_missing', NO_REGION];
 
 /** States of which the doctor may know more. */
 const UNWELL = ['unreachable', 'misconfigured', 'down'];
 
 /**
- * The clusters of the configuration.
+ * The clusters of the configuration, then the account's others. Nothing is asked while it is hidden or folded.
  */
-export class ClustersSection
-  extends SignalWidget
-  implements Toolbar.IWidgetToolbar
-{
+export class ClustersSection extends PanelSection {
   constructor(
-    model: ClustersModel,
+    store: ClusterStore,
+    regions: RegionChoice,
     actions: IPanelActions,
     trans: TranslationBundle
   ) {
-    super(model.changed);
-    this.addClass('jp-HyperPod-Section');
-    this.title.label = trans.__('Clusters');
-    this._model = model;
+    super(store.changed, trans.__('Clusters'), trans);
+    this._store = store;
+    this._regions = regions;
     this._actions = actions;
-    this._trans = trans;
-    this.toolbar = new Toolbar();
-    this.toolbar.addItem(
-      'refresh',
-      new IconButton(refreshIcon, trans.__('Refresh clusters'), () =>
-        model.reread()
-      )
-    );
   }
 
-  readonly toolbar: Toolbar;
+  protected override onOpen(isOpen: boolean): void {
+    if (!isOpen) {
+      this._watcher?.dispose();
+      this._watcher = null;
+    } else {
+      this._watcher ??= this._store.watch({ aws: true });
+    }
+  }
 
-  protected override render(): JSX.Element {
+  protected override renderControls(): React.ReactNode {
+    const problem = problemOf(this._store);
+    // Another region tells something, unless there is no account.
+    const canChoose =
+      this._regions.chosen !== null ||
+      isFault(problem) ||
+      problem?.code === NO_REGION ||
+      Boolean(this._store.aws?.as_of);
     return (
-      <ClusterList
-        model={this._model}
-        actions={this._actions}
-        trans={this._trans}
-      />
+      canChoose && <RegionField regions={this._regions} trans={this.trans} />
     );
   }
 
-  private readonly _model: ClustersModel;
+  protected override renderContent(): React.ReactNode {
+    const { _actions: actions, _store: store, trans } = this;
+    const { clusters, error } = store;
+    const problem = problemOf(store);
+    const retry = () => void store.refresh();
+    const isUnwell =
+      isFault(problem) ||
+      (clusters === null && error !== null) ||
+      clusters?.some(one => UNWELL.includes(one.state));
+    return (
+      <div className="jp-HyperPod-PanelSection-content">
+        {error && (
+          <ErrorMessage
+            error={error}
+            trans={trans}
+            retry={clusters === null ? retry : undefined}
+          />
+        )}
+        {clusters === null && !error && (
+          <p className="jp-HyperPod-Message" role="status">
+            {trans.__('Loading…')}
+          </p>
+        )}
+        {clusters && (
+          <ClusterList
+            clusters={clusters}
+            isLoading={store.aws?.loading ?? false}
+            isAlone={
+              problem !== null ||
+              (Boolean(store.aws?.as_of) && !store.aws?.loading)
+            }
+            actions={actions}
+            trans={trans}
+          />
+        )}
+        <AwsLines
+          store={store}
+          problem={isFault(problem) ? problem : null}
+          isRegionChosen={this._regions.chosen !== null}
+          trans={trans}
+        />
+        {isUnwell && (
+          <DoctorLink open={() => actions.openDoctor()} trans={trans} />
+        )}
+      </div>
+    );
+  }
+
+  private readonly _store: ClusterStore;
+  private readonly _regions: RegionChoice;
   private readonly _actions: IPanelActions;
-  private readonly _trans: TranslationBundle;
+  private _watcher: IDisposable | null = null;
+}
+
+/** Why AWS' clusters are not known, or not as they are now. */
+function problemOf({ aws, awsError, error }: ClusterStore): IErrorBody | null {
+  // A server that is gone is said once.
+  return error ? null : (awsError ?? aws?.problem ?? null);
+}
+
+function isFault(problem: IErrorBody | null): boolean {
+  return problem !== null && !NO_ACCOUNT.includes(problem.code);
 }
 
 function ClusterList(props: {
-  model: ClustersModel;
+  clusters: readonly ICluster[];
+  isLoading: boolean;
+  /** Whether AWS has answered: there are no others then. */
+  isAlone: boolean;
   actions: IPanelActions;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { actions, model, trans } = props;
-  const { configured: clusters, error } = model;
-  if (clusters === null) {
-    return error ? (
-      <>
-        <ErrorMessage
-          error={error}
-          trans={trans}
-          retry={() => model.reread()}
-        />
-        <DoctorLink open={() => actions.openDoctor()} trans={trans} />
-      </>
-    ) : (
-      <p className="jp-HyperPod-Message" role="status">
-        {trans.__('Loading…')}
-      </p>
-    );
-  }
+  const { actions, clusters, isAlone, isLoading, trans } = props;
+  const byId = new Map(clusters.map(one => [idOf(one), one]));
+  const rows = useRows([...byId.keys()], {
+    open: id => {
+      const cluster = byId.get(id);
+      if (cluster) {
+        actions.openCluster(cluster);
+      }
+    }
+  });
   return (
     <>
-      {error && <ErrorMessage error={error} trans={trans} />}
-      <ul className="jp-HyperPod-list" aria-label={trans.__('Clusters')}>
-        {clusters.map(cluster => (
-          <ClusterItem
-            key={cluster.name}
+      <ul
+        className="jp-HyperPod-Rows"
+        aria-label={trans.__('Clusters')}
+        onKeyDown={rows.onKeyDown}
+      >
+        {[...byId].map(([id, cluster]) => (
+          <ClusterRow
+            key={id}
             cluster={cluster}
-            open={() => actions.openCluster(cluster.name)}
+            isLoading={isLoading}
+            row={rows.rowProps(id)}
+            entries={() => clusterEntries(cluster, actions, trans)}
+            actions={actions}
             trans={trans}
           />
         ))}
       </ul>
-      {clusters.some(cluster => UNWELL.includes(cluster.state)) && (
-        <DoctorLink open={() => actions.openDoctor()} trans={trans} />
-      )}
-      {clusters.every(cluster => cluster.orchestrator === 'local') && (
+      {isAlone && clusters.every(one => one.orchestrator === 'local') && (
         <p className="jp-HyperPod-Message">
-          {trans.__(
-            'Only this machine is configured. To add a HyperPod cluster, edit the configuration file. To find and check it, run “hpj doctor” in a terminal.'
-          )}
+          {trans.__('Only this machine is configured.')}{' '}
+          <button
+            type="button"
+            className="jp-HyperPod-link"
+            onClick={() => actions.openDoctor()}
+          >
+            {trans.__('Check what a HyperPod cluster needs')}
+          </button>
         </p>
       )}
     </>
   );
 }
 
-function ClusterItem(props: {
-  cluster: ICluster;
-  open: () => void;
+function idOf({ configured, name }: ICluster): string {
+  return configured ? name : `aws ${name}`;
+}
+
+/** What is to be said of AWS: why its answer is old or missing, and that there is more or nothing. */
+function AwsLines(props: {
+  store: ClusterStore;
+  problem: IErrorBody | null;
+  isRegionChosen: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { cluster, open, trans } = props;
-  const isUp = cluster.state === 'up';
-  const calls = schedulerCalls(cluster);
+  const { isRegionChosen, problem, store, trans } = props;
+  const { aws } = store;
+  const left = aws ? aws.total - aws.clusters.length : 0;
+  const isEmpty =
+    Boolean(aws?.as_of) &&
+    !aws?.loading &&
+    !aws?.clusters.some(one => one.hyperpod);
   return (
-    <ClusterCard
-      name={cluster.name}
-      state={cluster.state}
-      stateText={clusterStateText(cluster.state, trans)}
-      reason={cluster.reason}
-      open={open}
-      trans={trans}
-    >
-      <CardLine>
-        {isUp
-          ? detailText(cluster, trans)
-          : (cluster.reason ?? detailText(cluster, trans))}
-      </CardLine>
-      {isUp && <CardNote words={wordsOf(cluster)} />}
-      {calls !== null && <CardLine>{callsText(calls, trans)}</CardLine>}
-      {cluster.as_of && (
-        <OldNumbers cluster={cluster} asOf={cluster.as_of} trans={trans} />
+    <>
+      {problem && (
+        <p
+          className="jp-HyperPod-Message jp-mod-stale"
+          role="status"
+          title={problem.hint ?? undefined}
+        >
+          {aws?.as_of
+            ? trans.__(
+                'AWS, updated %1: %2',
+                agoText(aws.as_of, trans),
+                errorText(problem, trans)
+              )
+            : trans.__('AWS: %1', errorText(problem, trans))}
+        </p>
       )}
-    </ClusterCard>
-  );
-}
-
-function wordsOf({ notes, reason }: ICluster): string {
-  return [...(reason === null ? [] : [reason]), ...notes].join('; ');
-}
-
-/** What a cluster that does not answer said last, and how long ago. */
-function OldNumbers(props: {
-  cluster: ICluster;
-  asOf: string;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { asOf, cluster, trans } = props;
-  useTick(true);
-  return (
-    <CardLine>
-      {trans.__(
-        'Updated %1 ago: %2',
-        durationText(asOf, null, trans),
-        detailText(cluster, trans)
+      {isEmpty && isRegionChosen && !problem && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('Your account has no HyperPod clusters in this region.')}
+        </p>
       )}
-    </CardLine>
-  );
-}
-
-function detailText(cluster: ICluster, trans: TranslationBundle): string {
-  const { nodes, orchestrator, running, waiting } = cluster;
-  if (running === null || waiting === null) {
-    return orchestrator;
-  }
-  if (nodes === null) {
-    return trans.__(
-      '%1 · running %2 · waiting %3',
-      orchestrator,
-      running,
-      waiting
-    );
-  }
-  return trans.__(
-    '%1 · nodes %2 · running %3 · waiting %4',
-    orchestrator,
-    nodes,
-    running,
-    waiting
+      {left > 0 && (
+        <button
+          type="button"
+          className="jp-HyperPod-link jp-HyperPod-PanelSection-more"
+          onClick={() => store.more()}
+        >
+          {trans._n('%1 more cluster', '%1 more clusters', left)}
+        </button>
+      )}
+    </>
   );
 }

@@ -4,16 +4,23 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import type { IMenuEntry } from '../components/menu';
 import { hyperPodIcon } from '../icons';
+import { cancelRuns, runAgain } from '../runs/actions';
 import { CommandIDs, IHyperPod } from '../tokens';
+import type { IPanelActions } from './actions';
 import { HyperPodPanel } from './panel';
 
 /** Behind the file browser and the running sessions. */
 const RANK = 350;
+
+const BRIEFLY = 3000;
+
+/** JupyterLab's own, where it is there. */
+const SETTINGS = 'settingeditor:open';
 
 /**
  * The side panel, and the ways to it.
@@ -23,28 +30,24 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Adds a side panel with HyperPod clusters and runs.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [
-    ITranslator,
-    ILayoutRestorer,
-    ICommandPalette,
-    ILauncher,
-    ILabShell
-  ],
+  optional: [ILayoutRestorer, ICommandPalette, ILauncher, ILabShell],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
-    translator: ITranslator | null,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
     labShell: ILabShell | null
   ): void => {
     const { trans } = hyperPod;
-    const panel = makePanel(app, hyperPod, translator ?? nullTranslator);
+    const panel = new HyperPodPanel(hyperPod, panelActions(app, hyperPod));
     app.shell.add(panel, 'left', { rank: RANK, type: 'HyperPod' });
     restorer?.add(panel, panel.id);
     app.commands.addCommand(CommandIDs.showPanel, {
-      label: trans.__('HyperPod Clusters and Runs'),
+      label: args =>
+        args.isLauncher
+          ? trans.__('Clusters and Runs')
+          : trans.__('HyperPod Clusters and Runs'),
       caption: trans.__('Show HyperPod clusters and your runs on them'),
       icon: hyperPodIcon,
       describedBy: {
@@ -59,31 +62,103 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
         return { panel: panel.id };
       }
     });
-    const command = CommandIDs.showPanel;
-    palette?.addItem({ command, category: trans.__('HyperPod') });
-    launcher?.add({ command, category: trans.__('Other'), rank: RANK });
+    const category = trans.__('HyperPod');
+    palette?.addItem({ command: CommandIDs.showPanel, category });
+    launcher?.add({
+      command: CommandIDs.showPanel,
+      args: { isLauncher: true },
+      category,
+      rank: 1
+    });
+    void app.restored.then(() => {
+      // Another plugin's command, which may be switched off.
+      if (app.commands.hasCommand(CommandIDs.newRun)) {
+        launcher?.add({ command: CommandIDs.newRun, category, rank: 0 });
+      }
+      panel.widgets.forEach(widget => widget.update());
+    });
   }
 };
 
-function makePanel(
+/** What the panel does with the application. Commands may come after the panel, so they are looked for when they are needed. */
+function panelActions(
   app: JupyterFrontEnd,
-  hyperPod: IHyperPod,
-  translator: ITranslator
-): HyperPodPanel {
-  const actions = {
-    openCluster: (cluster: string) =>
-      void app.commands.execute(CommandIDs.openCluster, { cluster }),
-    openHyperpodCluster: (cluster: string, name: string) =>
-      void app.commands.execute(CommandIDs.openCluster, {
-        cluster,
-        name
+  hyperPod: IHyperPod
+): IPanelActions {
+  const { commands } = app;
+  const { clusters, regions, runs, trans } = hyperPod;
+  return {
+    get newRun() {
+      return commands.hasCommand(CommandIDs.newRun)
+        ? (cluster: string | null) =>
+            void commands.execute(
+              CommandIDs.newRun,
+              cluster === null ? {} : { cluster }
+            )
+        : null;
+    },
+    openCluster: ({ configured, hyperpod, name }, tab) =>
+      void commands.execute(CommandIDs.openCluster, {
+        cluster:
+          hyperpod && !configured && regions.chosen !== null
+            ? hyperpod.arn
+            : name,
+        name: configured ? name : (hyperpod?.name ?? name),
+        ...(tab && { tab })
       }),
-    openRun: (runId: string) => void hyperPod.openRun(runId),
-    openDoctor: () => void app.commands.execute(CommandIDs.openDoctor),
-    openAdmin: () => void app.commands.execute(CommandIDs.openAdmin),
-    openPartition: () => void app.commands.execute(CommandIDs.openPartition),
-    openLifecycleLog: () =>
-      void app.commands.execute(CommandIDs.openLifecycleLog)
+    connect: ({ hyperpod, name }) =>
+      void commands.execute(CommandIDs.connectCluster, {
+        cluster: hyperpod?.arn ?? name
+      }),
+    openRun: runId => void hyperPod.openRun(runId),
+    cancel: chosen => void cancelRuns(hyperPod, chosen),
+    get runAgain() {
+      return commands.hasCommand(CommandIDs.submit)
+        ? (run: Parameters<typeof runAgain>[2]) =>
+            void runAgain(app, hyperPod, run)
+        : null;
+    },
+    copyId: ({ run_id: runId }) => {
+      Clipboard.copyToSystem(runId);
+      Notification.info(trans.__('Copied: %1', runId), { autoClose: BRIEFLY });
+    },
+    get openRuns() {
+      return commands.hasCommand(CommandIDs.openRuns)
+        ? () => void commands.execute(CommandIDs.openRuns)
+        : null;
+    },
+    openDoctor: () => void commands.execute(CommandIDs.openDoctor),
+    openLifecycleLog: () => void commands.execute(CommandIDs.openLifecycleLog),
+    refresh: async () => {
+      await Promise.all([clusters.refresh(), runs.refresh()]);
+    },
+    more: () => moreEntries(app, hyperPod)
   };
-  return new HyperPodPanel(hyperPod, actions, translator);
+}
+
+/** The panel's menu: the other pages, as far as they are there. */
+function moreEntries(
+  { commands }: JupyterFrontEnd,
+  { trans }: IHyperPod
+): readonly (IMenuEntry | null)[] {
+  const entries = [
+    CommandIDs.openDoctor,
+    CommandIDs.openStorage,
+    CommandIDs.openAdmin
+  ]
+    .filter(id => commands.hasCommand(id) && commands.isVisible(id))
+    .map(id => ({
+      label: commands.label(id),
+      run: () => void commands.execute(id)
+    }));
+  return commands.hasCommand(SETTINGS)
+    ? [
+        ...entries,
+        null,
+        {
+          label: trans.__('Settings'),
+          run: () => void commands.execute(SETTINGS, { query: 'HyperPod' })
+        }
+      ]
+    : entries;
 }

@@ -1,141 +1,307 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
+import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { IconButton } from '../components/iconButton';
-import { SignalWidget } from '../components/signalWidget';
-import { StateChip } from '../components/stateChip';
-import { durationText, momentText } from '../components/words';
+import { StateIcon } from '../components/stateIcon';
+import { useRows } from '../components/useRows';
+import { useTick } from '../components/useTick';
+import { stateText } from '../components/words';
 import { RunsModel } from '../runs/model';
+import { runNames } from '../runs/names';
 import { IRun } from '../runs/types';
-import type { IPanelActions } from './panel';
+import type { IPanelActions } from './actions';
+import { canCancel, runEntries } from './menus';
+import { filterRuns, FILTERS, groupRuns, IRunFilter } from './runGroups';
+import { RunRow } from './runRow';
+import { PanelSection } from './section';
+import { TimeLimits } from './timeLimits';
 
 /** What one types is the same in all languages. */
 const MAGIC = '%%hyperpod';
 const COMMAND = "hpj submit -c 'echo hello'";
 
 /**
- * The user's runs, newest first.
+ * The user's runs: those at work first, then by day.
  */
-export class RunsSection
-  extends SignalWidget
-  implements Toolbar.IWidgetToolbar
-{
+export class RunsSection extends PanelSection {
   constructor(
     model: RunsModel,
+    limits: TimeLimits,
     actions: IPanelActions,
     trans: TranslationBundle
   ) {
-    super(model.changed);
-    this.addClass('jp-HyperPod-Section');
-    this.title.label = trans.__('Runs');
+    super(model.changed, trans.__('Runs'), trans);
+    this.addClass('jp-HyperPod-Runs');
     this._model = model;
+    this._limits = limits;
     this._actions = actions;
-    this._trans = trans;
-    this.toolbar = new Toolbar();
-    this.toolbar.addItem(
-      'refresh',
-      new IconButton(
-        refreshIcon,
-        trans.__('Refresh runs'),
-        () => void model.refresh()
+    limits.changed.connect(() => this.update(), this);
+    model.changed.connect(this._look, this);
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      Signal.clearData(this);
+      super.dispose();
+    }
+  }
+
+  protected override onOpen(isOpen: boolean): void {
+    if (isOpen) {
+      this._model.start();
+      this._look();
+    }
+  }
+
+  protected override renderControls(): React.ReactNode {
+    const { openRuns } = this._actions;
+    const { loaded, more, runs } = this._model;
+    return (
+      openRuns &&
+      loaded && (
+        <button
+          type="button"
+          className="jp-HyperPod-link"
+          title={this.trans.__('Open all runs in a page')}
+          onClick={openRuns}
+        >
+          {this.trans.__('All (%1)', more ? `${runs.length}+` : runs.length)}
+        </button>
       )
     );
   }
 
-  readonly toolbar: Toolbar;
-
-  protected override render(): JSX.Element {
+  protected override renderContent(): React.ReactNode {
+    const { _model: model, trans } = this;
     return (
-      <RunList
-        model={this._model}
-        actions={this._actions}
-        trans={this._trans}
-      />
+      <>
+        {model.error && (
+          <ErrorMessage
+            error={model.error}
+            trans={trans}
+            retry={() => void model.refresh()}
+          />
+        )}
+        {!model.loaded && !model.error && (
+          <p className="jp-HyperPod-Message" role="status">
+            {trans.__('Loading…')}
+          </p>
+        )}
+        {model.loaded && model.runs.length === 0 && (
+          <NoRuns actions={this._actions} trans={trans} />
+        )}
+        {model.runs.length > 0 && (
+          <RunList
+            model={model}
+            limits={this._limits}
+            isShown={this.isVisible}
+            actions={this._actions}
+            trans={trans}
+          />
+        )}
+      </>
     );
   }
 
+  private _look(): void {
+    if (this.isOpen) {
+      this._limits.look(this._model.runs);
+    }
+  }
+
   private readonly _model: RunsModel;
+  private readonly _limits: TimeLimits;
   private readonly _actions: IPanelActions;
-  private readonly _trans: TranslationBundle;
 }
 
 function RunList(props: {
   model: RunsModel;
+  limits: TimeLimits;
+  isShown: boolean;
   actions: IPanelActions;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { actions, model, trans } = props;
+  const { actions, isShown, limits, model, trans } = props;
+  useTick(isShown);
+  const [filter, setFilter] = React.useState<IRunFilter>({
+    text: '',
+    states: new Set()
+  });
+  const field = React.useRef<HTMLInputElement>(null);
+  const names = runNames(model.runs);
+  const groups = groupRuns(filterRuns(model.runs, names, filter), trans);
+  const found = groups.flatMap(group => group.runs);
+  const byIds = (ids: readonly string[]) =>
+    found.filter(run => ids.includes(run.run_id));
+  const cancel = (runs: readonly IRun[]) => {
+    const active = runs.filter(canCancel);
+    if (active.length > 0) {
+      actions.cancel(active);
+    }
+  };
+  const rows = useRows(
+    found.map(run => run.run_id),
+    { open: id => actions.openRun(id), remove: ids => cancel(byIds(ids)) }
+  );
+  const onKeyDown = (event: React.KeyboardEvent<HTMLElement>) => {
+    if (event.key === '/' && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      field.current?.focus();
+    } else {
+      rows.onKeyDown(event);
+    }
+  };
   return (
     <>
-      {model.error && (
-        <ErrorMessage
-          error={model.error}
+      <FilterBar
+        runs={model.runs}
+        filter={filter}
+        change={setFilter}
+        field={field}
+        trans={trans}
+      />
+      {rows.chosen.size > 0 && (
+        <ChosenBar
+          count={rows.chosen.size}
+          active={byIds([...rows.chosen]).filter(canCancel)}
+          cancel={cancel}
+          clear={rows.clear}
           trans={trans}
-          retry={() => void model.refresh()}
         />
       )}
-      {!model.loaded && !model.error && (
-        <p className="jp-HyperPod-Message" role="status">
-          {trans.__('Loading…')}
-        </p>
-      )}
-      {model.loaded && model.runs.length === 0 && <NoRuns trans={trans} />}
-      <ul className="jp-HyperPod-list" aria-label={trans.__('Runs')}>
-        {model.runs.map(run => (
-          <RunItem
-            key={run.run_id}
-            run={run}
-            open={() => actions.openRun(run.run_id)}
-            trans={trans}
-          />
+      <div className="jp-HyperPod-PanelSection-content" onKeyDown={onKeyDown}>
+        {groups.map(({ label, runs }) => (
+          <React.Fragment key={label}>
+            <h4 className="jp-HyperPod-Rows-head">{label}</h4>
+            <ul className="jp-HyperPod-Rows" aria-label={label}>
+              {runs.map(run => (
+                <RunRow
+                  key={run.run_id}
+                  run={run}
+                  name={names.get(run.run_id) ?? run.name}
+                  limit={limits.of(run.run_id)}
+                  row={rows.rowProps(run.run_id)}
+                  entries={() =>
+                    runEntries(byIds(rows.meant(run.run_id)), actions, trans)
+                  }
+                  actions={actions}
+                  trans={trans}
+                />
+              ))}
+            </ul>
+          </React.Fragment>
         ))}
-      </ul>
-      {model.more && (
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          onClick={() => void model.loadMore()}
-        >
-          {trans.__('Older runs')}
-        </button>
-      )}
+        {found.length === 0 && (
+          <p className="jp-HyperPod-Message" role="status">
+            {trans.__('No run matches the filter.')}
+          </p>
+        )}
+        {model.more && (
+          <button
+            type="button"
+            className="jp-HyperPod-link jp-HyperPod-PanelSection-more"
+            onClick={() => void model.loadMore()}
+          >
+            {trans.__('Show older runs')}
+          </button>
+        )}
+      </div>
     </>
   );
 }
 
-function RunItem(props: {
-  run: IRun;
-  open: () => void;
+/** A field for words, and a toggle for each state. */
+function FilterBar(props: {
+  runs: readonly IRun[];
+  filter: IRunFilter;
+  change: (filter: IRunFilter) => void;
+  field: React.RefObject<HTMLInputElement>;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { open, run, trans } = props;
+  const { change, field, filter, runs, trans } = props;
+  const toggle = (state: string) => {
+    const states = new Set(filter.states);
+    if (!states.delete(state)) {
+      states.add(state);
+    }
+    change({ ...filter, states });
+  };
   return (
-    <li>
-      <button
-        type="button"
-        className="jp-HyperPod-item"
-        title={run.run_id}
-        onClick={open}
-      >
-        <span className="jp-HyperPod-item-name">{run.name}</span>
-        <StateChip state={run.state} reason={run.reason} trans={trans} />
-        <span className="jp-HyperPod-item-detail">
-          {run.reason ?? whenText(run, trans)}
-        </span>
-      </button>
-    </li>
+    <div className="jp-HyperPod-RunFilter" role="search">
+      <input
+        ref={field}
+        type="search"
+        className="jp-HyperPod-input"
+        placeholder={trans.__('Filter')}
+        aria-label={trans.__('Filter runs')}
+        value={filter.text}
+        onChange={event => change({ ...filter, text: event.target.value })}
+        onKeyDown={event => {
+          if (event.key === 'Escape') {
+            change({ text: '', states: new Set() });
+          }
+        }}
+      />
+      {Object.entries(FILTERS).map(([state, states]) => {
+        const count = runs.filter(run => states.includes(run.state)).length;
+        const isOn = filter.states.has(state);
+        const text = stateText(state, trans);
+        return (
+          (count > 0 || isOn) && (
+            <button
+              key={state}
+              type="button"
+              className="jp-HyperPod-RunFilter-state"
+              aria-pressed={isOn}
+              aria-label={trans.__('Show only %1 runs', text)}
+              title={trans.__('Show only %1 runs', text)}
+              onClick={() => toggle(state)}
+            >
+              <StateIcon state={state} trans={trans} />
+              {count}
+            </button>
+          )
+        );
+      })}
+    </div>
   );
 }
 
-function whenText(run: IRun, trans: TranslationBundle): string {
-  const took = durationText(run.started_at, run.ended_at, trans);
-  const when = momentText(run.submitted_at);
-  return [run.cluster, when, took].filter(Boolean).join(' · ');
+/** What can be done to several runs at once. */
+function ChosenBar(props: {
+  count: number;
+  active: readonly IRun[];
+  cancel: (runs: readonly IRun[]) => void;
+  clear: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { active, cancel, clear, count, trans } = props;
+  return (
+    <div className="jp-HyperPod-ChosenBar" role="status">
+      <span>{trans.__('%1 selected', count)}</span>
+      {active.length > 0 && (
+        <button
+          type="button"
+          className="jp-HyperPod-button jp-mod-warn"
+          onClick={() => cancel(active)}
+        >
+          {trans.__('Cancel %1', active.length)}
+        </button>
+      )}
+      <button type="button" className="jp-HyperPod-button" onClick={clear}>
+        {trans.__('Clear')}
+      </button>
+    </div>
+  );
 }
 
-function NoRuns({ trans }: { trans: TranslationBundle }): JSX.Element {
+function NoRuns(props: {
+  actions: IPanelActions;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { newRun } = props.actions;
+  const { trans } = props;
   return (
     <div className="jp-HyperPod-Message">
       <p>{trans.__('No runs yet. Try one in a notebook cell:')}</p>
@@ -146,6 +312,15 @@ function NoRuns({ trans }: { trans: TranslationBundle }): JSX.Element {
       <p>
         <code>{COMMAND}</code>
       </p>
+      {newRun && (
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          onClick={() => newRun(null)}
+        >
+          {trans.__('New run')}
+        </button>
+      )}
     </div>
   );
 }

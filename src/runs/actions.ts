@@ -6,6 +6,7 @@ import {
   showDialog
 } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { ReadonlyJSONObject } from '@lumino/coreutils';
 
 import {
   ActionKind,
@@ -14,14 +15,15 @@ import {
   IChange,
   knownActions
 } from '../actions/kinds';
-import { askForChange, mayRequeue } from '../actions/questions';
-import { ApiError } from '../api';
+import { askForChange, limitText, mayRequeue } from '../actions/questions';
+import { ApiError, isRecord } from '../api';
 import type { ICluster } from '../clusters/types';
 import { errorText } from '../components/errorMessage';
 import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
 import { IRun } from './types';
+import type { IStartNow } from './whyItWaits';
 
 /** How long a short word of thanks stays. */
 const BRIEFLY = 3000;
@@ -46,9 +48,18 @@ export function pageActions(
       ),
     hasPorts: cluster =>
       look(cluster).then(found => found?.actions.includes('ports') ?? false),
+    hasMetrics: run =>
+      look(run.cluster).then(
+        found =>
+          run.orchestrator === 'kubernetes' &&
+          (found?.hyperpod ?? null) !== null
+      ),
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runAgain(app, hyperPod, run)
+      : null,
+    runNow: app.commands.hasCommand(CommandIDs.submit)
+      ? run => void runNow(app, hyperPod, run)
       : null,
     copyCommand: run => {
       Clipboard.copyToSystem(`hpj logs -f ${run.run_id}`);
@@ -71,6 +82,8 @@ export function pageActions(
         trans
       ),
     openRun: runId => void hyperPod.openRun(runId),
+    openSource: run => void openSource(app, hyperPod, run),
+    switchTo: (run, change) => switchTo(app, hyperPod, run, change),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
 }
@@ -118,6 +131,109 @@ export async function runAgain(
   }
 }
 
+/** Ask how the notebook that a run came from is to run, as it is now: the same cells with the same settings. */
+export async function runNow(
+  app: JupyterFrontEnd,
+  { runClient, trans }: IHyperPod,
+  run: IRun
+): Promise<void> {
+  try {
+    const { source, ...settings } = await runClient.spec(run.run_id);
+    const cells = isRecord(source) ? source.cell_ids : null;
+    await app.commands.execute(CommandIDs.submit, {
+      path: run.notebook,
+      cluster: run.cluster,
+      spec: settings as ReadonlyJSONObject,
+      ...(Array.isArray(cells) && { cells: cells.map(String) })
+    });
+  } catch (reason) {
+    failed(
+      trans.__('Cannot run %1 again. %2', run.name, whyText(reason, trans))
+    );
+  }
+}
+
+/** Show the notebook that a run came from, at the first cell that ran. */
+export async function openSource(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  run: IRun
+): Promise<void> {
+  const { runClient } = hyperPod;
+  const cells = await runClient.cells(run.run_id).catch(() => []);
+  if (cells.length > 0) {
+    const place = { cell: cells[0].number, line: 1 };
+    await openPlace(app, hyperPod, run.run_id, place);
+  } else {
+    await app.commands.execute('docmanager:open', { path: run.notebook });
+  }
+}
+
+/** Start a waiting run in another way: changed where it waits if that can be, else submitted anew in its place. */
+export async function switchTo(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  run: IRun,
+  change: IStartNow
+): Promise<void> {
+  const { runClient, runs, trans } = hyperPod;
+  const { gpus_per_node: gpus, nodes, queue, time_limit: limit } = change;
+  try {
+    const cluster = await clustersOf(hyperPod)(run.cluster);
+    const changes = cluster?.changes ?? [];
+    const canChange =
+      nodes === null &&
+      gpus === null &&
+      (queue === null || changes.includes('queue')) &&
+      (limit === null || changes.includes('time_limit'));
+    if (canChange) {
+      const timeLimit = limit === null ? null : `${limit}s`;
+      await runs.act(run.run_id, 'change', { queue, time_limit: timeLimit });
+      return;
+    }
+    const spec = changedSpec(await runClient.spec(run.run_id), change);
+    const sent: unknown = await app.commands.execute(CommandIDs.submit, {
+      cloneOf: run.run_id,
+      spec: spec as ReadonlyJSONObject,
+      run: true
+    });
+    // Only now: nothing is lost when the new one was refused.
+    await runs.act(run.run_id, 'cancel');
+    if (isRecord(sent) && typeof sent.run_id === 'string') {
+      await hyperPod.openRun(sent.run_id);
+    }
+  } catch (reason) {
+    const why = whyText(reason, trans);
+    failed(trans.__('%1 could not be changed. %2', run.name, why));
+  }
+}
+
+/** The settings that a change replaces, whole. */
+function changedSpec(
+  spec: Readonly<Record<string, unknown>>,
+  change: IStartNow
+): Record<string, unknown> {
+  const { gpus_per_node: gpus, nodes, queue, time_limit: limit } = change;
+  const resources = isRecord(spec.resources) ? { ...spec.resources } : {};
+  if (nodes !== null) {
+    resources.nodes = nodes;
+  }
+  if (gpus !== null && isRecord(resources.accelerators)) {
+    resources.accelerators = { ...resources.accelerators, count: gpus };
+  }
+  if (gpus !== null) {
+    const isListed = isRecord(resources.accelerators);
+    resources.gpus_per_node = isListed ? null : gpus;
+    // As many ranks as there were for each GPU can't be meant for fewer.
+    resources.processes_per_node = null;
+  }
+  return {
+    resources,
+    ...(queue !== null && { queue }),
+    ...(limit !== null && { time_limit: limit })
+  };
+}
+
 /** Show a line of a cell that ran. */
 export async function openPlace(
   app: JupyterFrontEnd,
@@ -150,9 +266,18 @@ export async function actAfterQuestion(
   }
   if (action === 'change') {
     const queues = clusterClient.queues(run.cluster);
-    const there = await clustersOf(hyperPod)(run.cluster);
-    const fields = there?.changes ?? CHANGES;
-    change = await askForChange(run.name, fields, queues, trans);
+    const [there, now] = await Promise.all([
+      clustersOf(hyperPod)(run.cluster),
+      hyperPod.runClient.overview(run.run_id).catch(() => null)
+    ]);
+    // What runs stays in its queue.
+    const fields = (there?.changes ?? CHANGES).filter(
+      name => name !== 'queue' || run.state !== 'running'
+    );
+    change = await askForChange(run.name, fields, queues, trans, {
+      time_limit: limitText(now?.time_limit ?? null),
+      queue: now?.queue ?? run.queue ?? ''
+    });
     if (change === null) {
       return;
     }
@@ -161,6 +286,45 @@ export async function actAfterQuestion(
     await runs.act(run.run_id, action, change ?? undefined);
   } catch (reason) {
     failed(failedText(action, run.name, whyText(reason, trans), trans));
+  }
+}
+
+/** Cancel runs, once the user has agreed. */
+export async function cancelRuns(
+  hyperPod: IHyperPod,
+  chosen: readonly IRun[]
+): Promise<void> {
+  const { runs, trans } = hyperPod;
+  if (chosen.length === 1) {
+    await actAfterQuestion(hyperPod, chosen[0], 'cancel');
+    return;
+  }
+  const answer = await showDialog({
+    title: trans.__('Cancel %1 runs?', chosen.length),
+    body: trans.__(
+      '%1 will stop. Their output so far is kept. This can’t be undone.',
+      chosen.map(run => run.name).join(', ')
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Let them run') }),
+      Dialog.warnButton({ label: trans.__('Cancel %1 runs', chosen.length) })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  const failures = await Promise.all(
+    chosen.map(run =>
+      runs.act(run.run_id, 'cancel').then(
+        () => [],
+        (reason: unknown) => [
+          failedText('cancel', run.name, whyText(reason, trans), trans)
+        ]
+      )
+    )
+  );
+  if (failures.flat().length > 0) {
+    failed(failures.flat().join('\n'));
   }
 }
 

@@ -29,6 +29,18 @@ export type IWaitReason = Schema<'WaitReason'>;
 /** What a run used, in all its attempts together. */
 export type IUsage = Schema<'Usage'>;
 
+/** A run's limits, the phases of its attempts and the state of each rank. */
+export type IRunOverview = Schema<'RunOverview'>;
+
+/** One rank of the newest attempt. */
+export type IRankStatus = Schema<'RankStatus'>;
+
+/** What one attempt's ranks, nodes and GPUs used over time. */
+export type IRunResources = Schema<'RunResources'>;
+
+/** The course of one measure. */
+export type IResourceSeries = Schema<'ResourceSeries'>;
+
 /** What was measured on a run's nodes: the mean over them, and each. */
 export type IRunMetrics = Schema<'RunMetrics'>;
 
@@ -65,6 +77,22 @@ export class RunClient {
   async usage(runId: string): Promise<IUsage | null> {
     const path = runPath(runId, 'usage');
     return (await this._client.get<Schema<'RunUsage'>>(path)).usage;
+  }
+
+  /** Its limits, phases and ranks, by its own records. */
+  overview(runId: string): Promise<IRunOverview> {
+    return this._client.get(runPath(runId, 'overview'));
+  }
+
+  /** What its launchers sampled; of one node, or of the first ones. */
+  resources(runId: string, node: number | null): Promise<IRunResources> {
+    return this._client.get(runPath(runId, 'resources'), { query: { node } });
+  }
+
+  /** The cells of a notebook that went with it. */
+  async cells(runId: string): Promise<readonly Schema<'SentCellText'>[]> {
+    const path = runPath(runId, 'cells');
+    return (await this._client.get<Schema<'SentCells'>>(path)).cells;
   }
 
   /** What AWS measured on its nodes. */

@@ -1,17 +1,25 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
-import { Dialog, showDialog, WidgetTracker } from '@jupyterlab/apputils';
+import { WidgetTracker } from '@jupyterlab/apputils';
 import {
   JSONObject,
   ReadonlyJSONObject,
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 
-import { ActionKind, actionCaption, ACTIONS } from '../actions/kinds';
+import {
+  ActionKind,
+  actionCaption,
+  actionLabel,
+  ACTIONS,
+  fittingActions
+} from '../actions/kinds';
 import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
+import { agoText, stateText } from '../components/words';
 import { CommandIDs, IHyperPod } from '../tokens';
-import { pageActions } from './actions';
+import { actAfterQuestion, pageActions, runAgain } from './actions';
 import type { RunPage } from './page';
+import { IRun } from './types';
 
 type Arguments = ReadonlyPartialJSONObject;
 
@@ -19,9 +27,11 @@ type Arguments = ReadonlyPartialJSONObject;
 const RUN_ARGUMENTS: ReadonlyJSONObject = {
   type: 'object',
   properties: {
-    runId: { type: 'string', description: 'The id of the run' }
+    runId: {
+      type: 'string',
+      description: 'The id of the run; it is asked for when it is missing'
+    }
   },
-  required: ['runId'],
   additionalProperties: false
 };
 
@@ -35,7 +45,6 @@ const CHANGE_ARGUMENTS: ReadonlyJSONObject = {
     },
     queue: { type: 'string', description: 'The queue that it is moved to' }
   },
-  required: ['runId'],
   additionalProperties: false
 };
 
@@ -64,7 +73,9 @@ export function addRunCommands(
     icon: hyperPodIcon,
     describedBy: { args: RUN_ARGUMENTS },
     execute: async args => {
-      const runId = textOf(args, 'runId') ?? (await askForRun(hyperPod));
+      const runId =
+        textOf(args, 'runId') ??
+        (await askForRun(hyperPod, trans.__('Open a run'), trans.__('Open')));
       return runId === null ? null : openRun(app, hyperPod, tracker, runId);
     }
   });
@@ -85,10 +96,8 @@ export function addRunCommands(
 }
 
 /** The commands that do something to a run. */
-function addActionCommands(
-  app: JupyterFrontEnd,
-  { runs, trans }: IHyperPod
-): void {
+function addActionCommands(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
+  const { runs, trans } = hyperPod;
   const labels: Readonly<Record<ActionKind, string>> = {
     cancel: trans.__('Cancel Run'),
     hold: trans.__('Hold Run'),
@@ -102,7 +111,10 @@ function addActionCommands(
       label: labels[action],
       caption: actionCaption(action, trans),
       describedBy: { args: changes ? CHANGE_ARGUMENTS : RUN_ARGUMENTS },
-      execute: args => {
+      execute: async args => {
+        if (textOf(args, 'runId') === undefined) {
+          return actOnPicked(hyperPod, action, labels[action]);
+        }
         const change = changes
           ? {
               time_limit: textOf(args, 'timeLimit') ?? null,
@@ -113,6 +125,49 @@ function addActionCommands(
       }
     });
   }
+  app.commands.addCommand(CommandIDs.repeatRun, {
+    label: trans.__('Run Again…'),
+    caption: trans.__('Submit a run again, with or without changes'),
+    icon: hyperPodIcon,
+    describedBy: { args: RUN_ARGUMENTS },
+    // The dialog is another plugin's, which may be switched off.
+    isEnabled: () => app.commands.hasCommand(CommandIDs.submit),
+    execute: async args => {
+      const runId =
+        textOf(args, 'runId') ??
+        (await askForRun(
+          hyperPod,
+          trans.__('Run again'),
+          trans.__('Run again')
+        ));
+      if (runId !== null) {
+        await runAgain(app, hyperPod, await runs.get(runId));
+      }
+      return { run_id: runId };
+    }
+  });
+}
+
+/** Do something to a run that the user picks, after the usual question. */
+async function actOnPicked(
+  hyperPod: IHyperPod,
+  action: ActionKind,
+  label: string
+): Promise<JSONObject> {
+  const { runs, trans } = hyperPod;
+  const fits = ({ own, reason_code: code, state }: IRun) =>
+    own && fittingActions([action], state, code === 'held').length > 0;
+  const runId = await askForRun(
+    hyperPod,
+    label,
+    actionLabel(action, trans),
+    fits
+  );
+  const run = runId === null ? undefined : runs.find(runId);
+  if (run) {
+    await actAfterQuestion(hyperPod, run, action);
+  }
+  return { run_id: runId };
 }
 
 async function openRun(
@@ -139,20 +194,30 @@ async function openRun(
   return { run_id: runId };
 }
 
-async function askForRun(hyperPod: IHyperPod): Promise<string | null> {
-  const { trans } = hyperPod;
-  const { ChooseRun } = await import('./chooseRun');
-  await hyperPod.runs.refresh().catch(() => undefined);
-  const body = new ChooseRun(hyperPod.runs.runs, trans);
-  const answer = await showDialog({
-    title: trans.__('Open a run'),
-    body,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.okButton({ label: trans.__('Open') })
-    ]
-  });
-  return answer.button.accept && answer.value ? answer.value : null;
+/** Let the user pick a run; null: none was picked. */
+async function askForRun(
+  { runs, trans }: IHyperPod,
+  title: string,
+  verb: string,
+  fits: (run: IRun) => boolean = () => true
+): Promise<string | null> {
+  const [{ quickPick }, { runNames }] = await Promise.all([
+    import('../components/quickPick'),
+    import('./names'),
+    runs.refresh()
+  ]);
+  const names = runNames(runs.runs);
+  const picks = runs.runs.filter(fits).map(run => ({
+    id: run.run_id,
+    label: names.get(run.run_id) ?? run.name,
+    detail: [
+      stateText(run.state, trans),
+      run.cluster,
+      agoText(run.submitted_at ?? run.created_at, trans)
+    ].join(' · ')
+  }));
+  const empty = trans.__('There are no such runs.');
+  return quickPick({ title, verb, picks, empty }, trans);
 }
 
 function neededRunId(args: Arguments): string {

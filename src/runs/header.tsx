@@ -8,17 +8,18 @@ import {
   fittingActions
 } from '../actions/kinds';
 import { ErrorMessage } from '../components/errorMessage';
-import { Attempts } from './attempts';
-import { Children } from './children';
-import { FirstError, RunFacts } from './facts';
-import { RunPageModel } from './pageModel';
 import { SignalWidget } from '../components/signalWidget';
-import type { ICellPlace } from '../logs/place';
 import { StateChip } from '../components/stateChip';
-import { IRun } from './types';
-import { UsedByRun } from './usedByRun';
+import { useTick } from '../components/useTick';
+import type { ICellPlace } from '../logs/place';
+import { IRunClient, IRunOverview } from './client';
+import { FailureCard } from './failureCard';
+import { MenuButton } from './menuButton';
+import { RunPageModel } from './pageModel';
+import { IRun, isEnded } from './types';
 import { WaysIn } from './waysIn';
-import { WhyItWaits } from './whyItWaits';
+import { IStartNow } from './whyItWaits';
+import { clockText, secondsBetween, sentenceText } from './words';
 
 /**
  * What the buttons of a run page do.
@@ -29,57 +30,52 @@ export interface IRunActions {
   readonly able: (cluster: string) => Promise<readonly ActionKind[]>;
   /** Null where nothing is there that could run it again. */
   clone: ((run: IRun) => void) | null;
+  /** Run the notebook that it came from, as it is now; null as above. */
+  runNow: ((run: IRun) => void) | null;
   copyCommand(run: IRun): void;
   /** Copy a command that opens a shell on a run's node. */
   copyShell(command: string): void;
   /** Whether ports of a cluster's runs can be reached. */
   readonly hasPorts: (cluster: string) => Promise<boolean>;
+  /** Whether AWS measures the nodes of a run. */
+  readonly hasMetrics: (run: IRun) => Promise<boolean>;
   /** Show a port of a run's node in another tab of the browser. */
   openPort(run: IRun, nodeRank: number, port: number): void;
   /** Show another run's page. */
-  openRun: (runId: string) => void;
+  readonly openRun: (runId: string) => void;
   /** Show a line of a cell that ran. */
   openPlace(runId: string, place: ICellPlace): void;
+  /** Show the notebook that a run came from, at the cells that ran. */
+  openSource(run: IRun): void;
+  /** Start a waiting run in another way. */
+  switchTo(run: IRun, change: IStartNow): Promise<void>;
 }
 
 /**
- * The head of a run page: what the run is, how it is, what can be done.
+ * The head of a run page: one line on what the run is and how it is, and under it what is wrong.
  */
 export class RunHeader extends SignalWidget {
-  constructor(
-    model: RunPageModel,
-    actions: IRunActions,
-    trans: TranslationBundle
-  ) {
-    super(model.changed);
+  constructor(private readonly _options: RunHeader.IOptions) {
+    super(_options.model.changed);
     this.addClass('jp-HyperPod-RunHeader');
-    this._model = model;
-    this._actions = actions;
-    this._trans = trans;
   }
 
   protected override render(): JSX.Element {
-    return (
-      <HeaderContent
-        model={this._model}
-        actions={this._actions}
-        trans={this._trans}
-      />
-    );
+    return <HeaderContent {...this._options} />;
   }
-
-  private readonly _model: RunPageModel;
-  private readonly _actions: IRunActions;
-  private readonly _trans: TranslationBundle;
 }
 
-interface IProps {
-  model: RunPageModel;
-  actions: IRunActions;
-  trans: TranslationBundle;
+export namespace RunHeader {
+  export interface IOptions {
+    readonly model: RunPageModel;
+    readonly actions: IRunActions;
+    readonly client: Pick<IRunClient, 'cells' | 'codeFile'>;
+    readonly trans: TranslationBundle;
+  }
 }
 
-function HeaderContent({ model, actions, trans }: IProps): JSX.Element {
+function HeaderContent(props: RunHeader.IOptions): JSX.Element {
+  const { model, trans } = props;
   const { error, run } = model;
   if (!run) {
     return error ? (
@@ -93,54 +89,131 @@ function HeaderContent({ model, actions, trans }: IProps): JSX.Element {
     );
   }
   if (model.removed) {
-    return <RemovedRun run={run} trans={trans} />;
+    return (
+      <>
+        <div className="jp-HyperPod-RunHeader-title">
+          <h1>{run.name}</h1>
+        </div>
+        <p className="jp-HyperPod-RunHeader-reason" role="status">
+          {trans.__('This run was removed.')}
+        </p>
+      </>
+    );
   }
   return (
     <>
-      <div className="jp-HyperPod-RunHeader-title">
-        <h1>{run.name}</h1>
-        <span role="status" aria-live="polite">
-          <StateChip state={run.state} reason={run.reason} trans={trans} />
-        </span>
-        <Buttons run={run} actions={actions} trans={trans} />
-      </div>
-      {run.reason && (
-        <p className="jp-HyperPod-RunHeader-reason">{run.reason}</p>
-      )}
-      <WhyItWaits run={run} trans={trans} load={model.loadWhy} />
-      <RunWaysIn run={run} model={model} actions={actions} trans={trans} />
-      <FirstError run={run} trans={trans} show={model.showRank} />
-      <RunFacts run={run} trans={trans} />
-      <UsedByRun run={run} trans={trans} load={model.loadUsage} />
-      <Attempts run={run} trans={trans} />
-      <Children
-        run={run}
-        trans={trans}
-        load={model.loadChildren}
-        open={actions.openRun}
-      />
+      <Title {...props} run={run} />
+      <Banner {...props} run={run} />
       {error && <ErrorMessage error={error} trans={trans} />}
     </>
   );
 }
 
-function RemovedRun(props: {
-  run: IRun;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { run, trans } = props;
+function Title(props: RunHeader.IOptions & { run: IRun }): JSX.Element {
+  const { actions, model, run, trans } = props;
+  const { overview } = model;
+  const queue = overview?.queue ?? run.queue;
   return (
-    <>
-      <div className="jp-HyperPod-RunHeader-title">
-        <h1>{run.name}</h1>
-      </div>
-      <p className="jp-HyperPod-RunHeader-reason" role="status">
-        {trans.__('This run was removed.')}
-      </p>
-      <RunFacts run={run} trans={trans} isRemoved />
-    </>
+    <div className="jp-HyperPod-RunHeader-title">
+      <h1 title={run.run_id}>{run.name}</h1>
+      <span role="status" aria-live="polite">
+        <StateChip state={run.state} reason={run.reason} trans={trans} />
+      </span>
+      <Elapsed run={run} overview={overview} trans={trans} />
+      <span className="jp-HyperPod-RunHeader-facts">
+        <span title={trans.__('Cluster and queue')}>
+          {queue ? `${run.cluster} / ${queue}` : run.cluster}
+        </span>
+        <span title={trans.__('Nodes × processes per node')}>
+          {sizeText(run, trans)}
+        </span>
+        {!run.own && <span title={trans.__('User')}>{run.user}</span>}
+        {run.notebook !== null && (
+          <button
+            type="button"
+            className="jp-HyperPod-link"
+            title={trans.__('Open %1 at the cells that ran', run.notebook)}
+            onClick={() => actions.openSource(run)}
+          >
+            {run.notebook.slice(run.notebook.lastIndexOf('/') + 1)}
+          </button>
+        )}
+      </span>
+      <Buttons run={run} actions={actions} trans={trans} />
+    </div>
   );
 }
+
+function sizeText(run: IRun, trans: TranslationBundle): string {
+  const nodes = trans._n('%1 node', '%1 nodes', run.nodes);
+  return run.processes_per_node > 1
+    ? `${nodes} × ${run.processes_per_node}`
+    : nodes;
+}
+
+/** How long a run has run, against its limit. */
+function Elapsed(props: {
+  run: IRun;
+  overview: IRunOverview | null;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { overview, run, trans } = props;
+  const isGoing = run.state === 'running' && run.ended_at === null;
+  useTick(isGoing);
+  // Of one that waits for its next attempt nobody knows how long it runs.
+  if (run.started_at === null || !(isGoing || isEnded(run.state))) {
+    return null;
+  }
+  const seconds = secondsBetween(run.started_at, run.ended_at);
+  const limit = overview?.time_limit ?? null;
+  const text = clockText(seconds);
+  if (limit === null || !isGoing) {
+    return (
+      <span className="jp-HyperPod-Elapsed" title={trans.__('Duration')}>
+        {text}
+      </span>
+    );
+  }
+  return (
+    <span
+      className="jp-HyperPod-Elapsed"
+      title={trans.__('Time, and its limit')}
+    >
+      <progress
+        value={Math.min(seconds, limit)}
+        max={limit}
+        aria-label={trans.__('Time, and its limit')}
+        data-late={seconds > 0.9 * limit}
+      />
+      {`${text} / ${clockText(limit)}`}
+    </span>
+  );
+}
+
+/** Why it failed, or what else is to be said, once. */
+function Banner(props: RunHeader.IOptions & { run: IRun }): JSX.Element | null {
+  const { actions, client, model, run, trans } = props;
+  if (run.state === 'failed') {
+    return (
+      <FailureCard
+        run={run}
+        client={client}
+        trans={trans}
+        isCompact={!model.isOverviewShown}
+        showRank={model.showRank}
+        openPlace={place => actions.openPlace(run.run_id, place)}
+      />
+    );
+  }
+  // The overview of a run that waits says why, at length.
+  const isSaid = run.state === 'waiting' && model.isOverviewShown;
+  return run.reason && !isSaid ? (
+    <p className="jp-HyperPod-RunHeader-reason">{sentenceText(run.reason)}</p>
+  ) : null;
+}
+
+/** Actions with a button of their own; the others are in the menu. */
+const SHOWN: readonly ActionKind[] = ['cancel', 'hold', 'release'];
 
 function Buttons(props: {
   run: IRun;
@@ -152,44 +225,87 @@ function Buttons(props: {
   const able = useAble(actions, run);
   const isHeld = run.reason_code === 'held';
   const fitting = run.own ? fittingActions(able, run.state, isHeld) : [];
+  const isCancelling = run.reason_code === 'cancelling';
+  const inMenu = isCancelling
+    ? []
+    : fitting.filter(action => !SHOWN.includes(action));
   return (
     <div className="jp-HyperPod-RunHeader-buttons">
-      {fitting.map(action => (
-        <button
-          key={action}
-          type="button"
-          className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
-          title={actionCaption(action, trans)}
-          disabled={run.reason_code === 'cancelling'}
-          onClick={() => actions.act(run, action)}
-        >
-          {actionLabel(action, trans)}
-        </button>
-      ))}
-      {clone && (
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          title={trans.__('Submit this run again, with or without changes')}
-          onClick={() => clone(run)}
-        >
-          {trans.__('Run again…')}
-        </button>
-      )}
-      <button
-        type="button"
-        className="jp-HyperPod-button"
-        title={trans.__('Copy the command that shows this log in a terminal')}
-        onClick={() => actions.copyCommand(run)}
-      >
-        {trans.__('Copy command')}
-      </button>
+      {fitting
+        .filter(action => SHOWN.includes(action))
+        .map(action => (
+          <button
+            key={action}
+            type="button"
+            className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
+            title={actionCaption(action, trans)}
+            disabled={isCancelling}
+            onClick={() => actions.act(run, action)}
+          >
+            {actionLabel(action, trans)}
+          </button>
+        ))}
+      {clone && <RunAgain run={run} actions={actions} trans={trans} />}
+      <MenuButton
+        label={null}
+        title={trans.__('More actions')}
+        items={[
+          ...inMenu.map(action => ({
+            label: actionLabel(action, trans),
+            caption: actionCaption(action, trans),
+            act: () => actions.act(run, action)
+          })),
+          {
+            label: trans.__('Copy command'),
+            caption: trans.__(
+              'Copy the command that shows this log in a terminal'
+            ),
+            act: () => actions.copyCommand(run)
+          }
+        ]}
+      />
     </div>
   );
 }
 
+/** Runs it again: with the same code, or with the notebook as it is now. */
+function RunAgain(props: {
+  run: IRun;
+  actions: IRunActions;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { actions, run, trans } = props;
+  const { clone, runNow } = actions;
+  const title = trans.__('Submit this run again, with or without changes');
+  return run.notebook !== null && runNow ? (
+    <MenuButton
+      label={trans.__('Run again')}
+      title={title}
+      items={[
+        {
+          label: trans.__('Same code as this run…'),
+          act: () => clone?.(run)
+        },
+        {
+          label: trans.__('Code as it is now…'),
+          act: () => runNow(run)
+        }
+      ]}
+    />
+  ) : (
+    <button
+      type="button"
+      className="jp-HyperPod-button"
+      title={title}
+      onClick={() => clone?.(run)}
+    >
+      {trans.__('Run again…')}
+    </button>
+  );
+}
+
 /** The ways into a run of the user's own, where its cluster has any. */
-function RunWaysIn(props: {
+export function RunWaysIn(props: {
   run: IRun;
   model: RunPageModel;
   actions: IRunActions;

@@ -5,7 +5,13 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import type { ActionKind, IChange } from '../actions/kinds';
 import { ApiError, eventOf } from '../api';
-import { IRunClient, IRunPage, IUsage, IWaitReason } from './client';
+import {
+  IRunClient,
+  IRunOverview,
+  IRunPage,
+  IUsage,
+  IWaitReason
+} from './client';
 import { IRunAccess } from './access';
 import { IRun, isEnded } from './types';
 
@@ -129,6 +135,20 @@ export class RunsModel implements IDisposable {
     return this._known.get(runId);
   }
 
+  /** The newest known run before one, of the same notebook, or else of the same name; null when there is none. */
+  previous(runId: string): IRun | null {
+    const run = this._known.get(runId);
+    const isSame = (one: IRun) =>
+      run?.notebook
+        ? one.notebook === run.notebook
+        : one.notebook === null && one.name === run?.name;
+    return (
+      this._runs.find(
+        one => run && one.own && isSame(one) && order(one) < order(run)
+      ) ?? null
+    );
+  }
+
   /** Ask the server for a run. */
   async get(runId: string): Promise<IRun> {
     return this._read(runId, this._client.get(runId));
@@ -142,6 +162,11 @@ export class RunsModel implements IDisposable {
   /** Ask why a run waits. */
   why(runId: string): Promise<IWaitReason> {
     return this._client.why(runId);
+  }
+
+  /** Ask for a run's limits, phases and ranks. */
+  overview(runId: string): Promise<IRunOverview> {
+    return this._client.overview(runId);
   }
 
   /** Ask what a run used. */

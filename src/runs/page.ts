@@ -1,53 +1,52 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Message, MessageLoop } from '@lumino/messaging';
 import { Panel, Widget } from '@lumino/widgets';
+import * as React from 'react';
 
 import { TabbedWidgets } from '../components/tabs';
 import { ILogClient, LogView } from '../logs';
 import { IRunClient } from './client';
-import { CodeTab } from './codeTab';
+import { CodeFiles } from './codeTab';
 import { IRunActions, RunHeader } from './header';
+import { LazyTab } from './lazyTab';
 import { LogInStep } from './logInStep';
 import { MetricsTab } from './metricsTab';
 import { RunsModel } from './model';
+import { OverviewTab } from './overviewTab';
 import { RunPageModel } from './pageModel';
-import { TextTab } from './textTab';
+import { Settings } from './settingsTab';
+import { IRun } from './types';
 
 /**
- * A run in the main area: its head, and tabs for its log, script, spec, code and metrics.
+ * A run in the main area: its head, and tabs for an overview, its log, code and settings.
  */
 export class RunPage extends Panel {
-  constructor(options: RunPage.IOptions) {
+  constructor(private readonly _options: RunPage.IOptions) {
     super();
-    const { actions, runClient, runId, runs, trans } = options;
+    const { actions, runClient, runId, runs, trans } = _options;
     this.addClass('jp-HyperPod-RunPage');
     this.node.setAttribute('role', 'region');
     this.node.tabIndex = -1;
     this.runId = runId;
     this.model = new RunPageModel(runs, runId);
     this.log = new LogView({
-      client: options.logClient,
+      client: _options.logClient,
       runId,
       trans,
       openPlace: place => actions.openPlace(runId, place)
     });
-    this._tabs = new TabbedWidgets(trans.__('Run views'), [
-      titled(this.log, trans.__('Log')),
-      titled(
-        new TextTab(async () => (await runClient.script(runId)).text, trans),
-        trans.__('Script')
-      ),
-      titled(
-        new TextTab(
-          async () => JSON.stringify(await runClient.spec(runId), null, 2),
-          trans
-        ),
-        trans.__('Spec')
-      ),
-      titled(new CodeTab(runClient, runId, trans), trans.__('Code')),
-      titled(new MetricsTab(runClient, runId, trans), trans.__('Metrics'))
-    ]);
-    this.addWidget(new RunHeader(this.model, actions, trans));
+    this._overview = new OverviewTab({
+      model: this.model,
+      client: runClient,
+      logs: _options.logClient,
+      actions,
+      trans
+    });
+    this._tabs = this._makeTabs();
+    const client = runClient;
+    this.addWidget(
+      new RunHeader({ model: this.model, actions, client, trans })
+    );
     this.addWidget(this._tabs);
     this.model.showRank = rank => {
       this._tabs.current = this.log;
@@ -57,6 +56,7 @@ export class RunPage extends Panel {
       MessageLoop.postMessage(this._tabs, Widget.ResizeMessage.UnknownSize)
     );
     this.model.changed.connect(this._onChanged, this);
+    this._tabs.currentChanged.connect(this._onTab, this);
     new LogInStep(this.model, this.log.model);
     this._onChanged();
     void this.model.load();
@@ -69,8 +69,9 @@ export class RunPage extends Panel {
   override dispose(): void {
     if (!this.isDisposed) {
       this._resized.disconnect();
-      this.model.dispose();
+      this.model.changed.disconnect(this._onChanged, this);
       super.dispose();
+      this.model.dispose();
     }
   }
 
@@ -94,6 +95,25 @@ export class RunPage extends Panel {
     }
   }
 
+  private _makeTabs(): TabbedWidgets {
+    const { runClient: client, runId, runs, trans } = this._options;
+    const previous = () => runs.previous(runId);
+    const code = { client, runId, previous, trans };
+    const settings = { client, runId, trans };
+    return new TabbedWidgets(trans.__('Run views'), [
+      titled(this._overview, trans.__('Overview')),
+      titled(this.log, trans.__('Log')),
+      titled(
+        new LazyTab(() => React.createElement(CodeFiles, code)),
+        trans.__('Code')
+      ),
+      titled(
+        new LazyTab(() => React.createElement(Settings, settings)),
+        trans.__('Settings')
+      )
+    ]);
+  }
+
   private _onChanged(): void {
     const { error, run } = this.model;
     // Of a run that isn't there, one word is enough.
@@ -101,11 +121,54 @@ export class RunPage extends Panel {
     if (run) {
       this.title.label = run.name;
       this.node.setAttribute('aria-label', run.name);
+      this._chooseTab(run);
+      this._offerMetrics(run);
     }
   }
 
+  /** While a run goes on, and after it succeeded, its log is wanted; else why it waits or failed. Once the user has chosen, nothing is changed. */
+  private _chooseTab(run: IRun): void {
+    if (this._isTabChosen) {
+      return;
+    }
+    const isLog = !['submitting', 'waiting', 'failed'].includes(run.state);
+    // Who reads the log as the run fails goes on reading.
+    if (run.state !== 'failed' || !this._hasTab) {
+      this._hasTab = true;
+      this._isChoosing = true;
+      this._tabs.current = isLog ? this.log : this._overview;
+      this._isChoosing = false;
+      this.model.isOverviewShown = !isLog;
+    }
+  }
+
+  private _onTab(): void {
+    this._isTabChosen ||= !this._isChoosing;
+    this.model.isOverviewShown = this._tabs.current === this._overview;
+  }
+
+  /** A tab for what AWS measured, where it measures anything. */
+  private _offerMetrics(run: IRun): void {
+    if (this._hasMetrics) {
+      return;
+    }
+    this._hasMetrics = true;
+    const { actions, runClient, trans } = this._options;
+    void actions.hasMetrics(run).then(hasMetrics => {
+      if (hasMetrics && !this.isDisposed) {
+        const tab = new MetricsTab(runClient, run.run_id, trans);
+        this._tabs.add(titled(tab, trans.__('Metrics')));
+      }
+    });
+  }
+
+  private readonly _overview: OverviewTab;
   private readonly _tabs: TabbedWidgets;
   private readonly _resized: ResizeObserver;
+  private _hasMetrics = false;
+  private _hasTab = false;
+  private _isChoosing = false;
+  private _isTabChosen = false;
 }
 
 export namespace RunPage {

@@ -5,7 +5,7 @@ import { ApiError } from '../api';
 import { IRunAccess } from './access';
 import { RunsModel } from './model';
 import { IRun } from './types';
-import { IUsage, IWaitReason } from './client';
+import { IRunOverview, IUsage, IWaitReason } from './client';
 
 /**
  * One run, as a page shows it.
@@ -22,6 +22,23 @@ export class RunPageModel implements IDisposable {
 
   /** Shows a rank's log; the page sets it. */
   showRank: (rank: number) => void = () => undefined;
+
+  /** The overview is in front, which says all there is to say of how the run is. */
+  get isOverviewShown(): boolean {
+    return this._isOverviewShown;
+  }
+
+  set isOverviewShown(value: boolean) {
+    if (value !== this._isOverviewShown) {
+      this._isOverviewShown = value;
+      this._changed.emit();
+    }
+  }
+
+  /** The run's limits, phases and ranks; null before they were read. */
+  get overview(): IRunOverview | null {
+    return this._overview;
+  }
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -69,6 +86,18 @@ export class RunPageModel implements IDisposable {
   readonly loadAccess = (): Promise<IRunAccess> =>
     this._runs.access(this.runId);
 
+  /** Read the run's limits, phases and ranks. They stay as they were when they can't be read. */
+  async loadOverview(): Promise<void> {
+    try {
+      this._overview = await this._runs.overview(this.runId);
+    } catch {
+      return;
+    }
+    if (!this._isDisposed) {
+      this._changed.emit();
+    }
+  }
+
   /** Ask the server. */
   async load(): Promise<void> {
     if (this._loading) {
@@ -77,6 +106,7 @@ export class RunPageModel implements IDisposable {
     this._loading = true;
     try {
       this._run = await this._runs.get(this.runId);
+      this._keepOverview();
       this._error = null;
       this._removed = false;
     } catch (reason) {
@@ -101,7 +131,16 @@ export class RunPageModel implements IDisposable {
       this._run = run;
       this._error = null;
       this._removed = false;
+      this._keepOverview();
       this._changed.emit();
+    }
+  }
+
+  /** Limits change with the run, ranks with its state: then they are read again. */
+  private _keepOverview(): void {
+    if (this._run !== this._overviewOf) {
+      this._overviewOf = this._run;
+      void this.loadOverview();
     }
   }
 
@@ -109,6 +148,9 @@ export class RunPageModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private _run: IRun | null;
   private _error: ApiError | null = null;
+  private _overview: IRunOverview | null = null;
+  private _overviewOf: IRun | null = null;
+  private _isOverviewShown = false;
   private _removed = false;
   private _loading = false;
   private _isDisposed = false;

@@ -26,10 +26,13 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
     addRunCommands(app, hyperPod, tracker);
-    palette?.addItem({
-      command: CommandIDs.openRun,
-      category: hyperPod.trans.__('HyperPod')
-    });
+    for (const command of [
+      CommandIDs.openRun,
+      CommandIDs.cancelRun,
+      CommandIDs.repeatRun
+    ]) {
+      palette?.addItem({ command, category: hyperPod.trans.__('HyperPod') });
+    }
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openRun,

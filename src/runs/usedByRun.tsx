@@ -3,13 +3,11 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
-import { pageLanguage } from '../components/words';
 import { IRun, isEnded } from './types';
 import { IUsage } from './client';
+import { bytesText, numberText } from './words';
 
 const HOUR = 3600;
-const MIB = 2 ** 20;
-const GIB = 2 ** 30;
 
 interface IProps {
   readonly run: IRun;
@@ -25,7 +23,7 @@ export function UsedByRun(props: IProps): JSX.Element | null {
   return isEnded(props.run.state) ? <Amounts {...props} /> : null;
 }
 
-function Amounts({ load, trans }: IProps): JSX.Element | null {
+function Amounts({ load, run, trans }: IProps): JSX.Element | null {
   const { error, retry, value } = useLoaded(load);
   if (error) {
     return <ErrorMessage error={error} trans={trans} retry={retry} />;
@@ -35,22 +33,26 @@ function Amounts({ load, trans }: IProps): JSX.Element | null {
     return null;
   }
   return (
-    <dl className="jp-HyperPod-facts" aria-label={trans.__('Usage')}>
-      {facts.map(([name, text]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{text}</dd>
-        </div>
-      ))}
-      <div>
-        <dt>{trans.__('Usage source')}</dt>
-        <dd>
+    <section className="jp-HyperPod-Usage">
+      <h2>
+        {trans.__('Usage')}
+        <span className="jp-HyperPod-Usage-source">
           {value.source === 'accounting'
-            ? trans.__('scheduler accounting')
-            : trans.__('launcher measurements (no scheduler accounting)')}
-        </dd>
-      </div>
-    </dl>
+            ? trans.__('from the scheduler’s accounting')
+            : run.orchestrator === 'slurm'
+              ? trans.__('measured by the launcher; Slurm accounting is off')
+              : trans.__('measured by the launcher')}
+        </span>
+      </h2>
+      <dl className="jp-HyperPod-facts" aria-label={trans.__('Usage')}>
+        {facts.map(([name, text]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }
 
@@ -63,6 +65,9 @@ function factsOf(used: IUsage, trans: TranslationBundle): [string, string][] {
     signal
   } = used;
   const facts: [string, string][] = [];
+  if (used.exit_code !== null) {
+    facts.push([trans.__('Exit code'), String(used.exit_code)]);
+  }
   if (acceleratorSeconds) {
     facts.push([
       kind === 'gpu' ? trans.__('GPU-hours') : trans.__('Accelerator-hours'),
@@ -73,22 +78,10 @@ function factsOf(used: IUsage, trans: TranslationBundle): [string, string][] {
     facts.push([trans.__('CPU-hours'), numberText(cpuSeconds / HOUR)]);
   }
   if (maxMemory) {
-    facts.push([trans.__('Peak memory'), memoryText(maxMemory, trans)]);
+    facts.push([trans.__('Peak memory'), bytesText(maxMemory)]);
   }
   if (signal !== null) {
     facts.push([trans.__('Signal'), String(signal)]);
   }
   return facts;
-}
-
-/** Three digits that count. */
-function numberText(value: number): string {
-  const options = { maximumSignificantDigits: 3 };
-  return new Intl.NumberFormat(pageLanguage(), options).format(value);
-}
-
-function memoryText(bytes: number, trans: TranslationBundle): string {
-  return bytes < GIB
-    ? trans.__('%1 MiB', numberText(bytes / MIB))
-    : trans.__('%1 GiB', numberText(bytes / GIB));
 }

@@ -32,7 +32,7 @@ export function WaysIn(props: IWaysInProps): JSX.Element | null {
   }
   return (
     <details
-      className="jp-HyperPod-Why jp-HyperPod-WaysIn"
+      className="jp-HyperPod-Children jp-HyperPod-WaysIn"
       onToggle={event => setOpen(event.currentTarget.open)}
     >
       <summary>{trans.__('Ports and shells')}</summary>

@@ -3,12 +3,22 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
+import { useTick } from '../components/useTick';
 import { momentText } from '../components/words';
-import { IRun } from './types';
 import { IWaitReason } from './client';
+import { IRun } from './types';
+import { secondsBetween, sentenceText, spanText } from './words';
 
 /** More are only counted. */
 const MOST = 8;
+
+/** After this nothing is said of what would start now. */
+const FRESH_S = 15;
+
+/** A change with which a waiting run would start now. */
+export type IStartNow = IWaitReason['would_start_now'][number];
+
+type IBlocker = IWaitReason['blockers'][number];
 
 /**
  * What shows why a run waits.
@@ -18,84 +28,183 @@ export interface IWhyProps {
   readonly trans: TranslationBundle;
   /** Asks the cluster. */
   readonly load: () => Promise<IWaitReason>;
+  /** Starts the run in another way; null for a run of another user. */
+  readonly switchTo: ((change: IStartNow) => Promise<void>) | null;
+  readonly openRun: (runId: string) => void;
 }
 
 /**
- * Why a run waits: its place, who holds what it needs, and what would start now. The cluster is asked once this is opened.
+ * Why a run waits: its place, who holds what it needs, and what would start now. The cluster is asked when this is first shown, when the reason
+ * changes, and when the user wants it.
  */
-export function WhyItWaits(props: IWhyProps): JSX.Element | null {
-  const { run, trans } = props;
-  const [isOpen, setOpen] = React.useState(false);
-  if (run.state !== 'waiting') {
-    return null;
-  }
+export function WhyItWaits(props: IWhyProps): JSX.Element {
+  const { load, run, trans } = props;
+  const timed = React.useCallback(
+    async () => ({ told: await load(), at: new Date().toISOString() }),
+    [load]
+  );
+  const { error, renew, value } = useLoaded(timed);
+  useRenewed(`${run.reason}`, renew);
+  const age = value ? secondsBetween(value.at, null) : 0;
+  useTick(value !== null);
+  const reason = value?.told.reason ?? run.reason;
   return (
-    <details
-      className="jp-HyperPod-Why"
-      onToggle={event => setOpen(event.currentTarget.open)}
-    >
-      <summary>{trans.__('Why it waits')}</summary>
-      {isOpen && <Answer {...props} />}
-    </details>
+    <section className="jp-HyperPod-Why" aria-label={trans.__('Why it waits')}>
+      <div className="jp-HyperPod-Why-head">
+        <h2>
+          {reason ? sentenceText(reason) : trans.__('The reason is unknown.')}
+        </h2>
+        <span className="jp-HyperPod-Why-age">
+          {value
+            ? trans.__('Updated %1 ago', spanText(age, trans))
+            : !error && trans.__('Loading from the cluster…')}
+        </span>
+        <button type="button" className="jp-HyperPod-button" onClick={renew}>
+          {trans.__('Refresh')}
+        </button>
+      </div>
+      {error && <ErrorMessage error={error} trans={trans} />}
+      {value && (
+        <Answer
+          {...props}
+          told={value.told}
+          isFresh={age < FRESH_S}
+          checkAgain={renew}
+        />
+      )}
+    </section>
   );
 }
 
-function Answer({ load, run, trans }: IWhyProps): JSX.Element {
-  const { error, retry, value } = useLoaded(load);
-  if (error) {
-    return <ErrorMessage error={error} trans={trans} retry={retry} />;
-  }
-  if (value === null) {
-    return <p role="status">{trans.__('Loading from the cluster…')}</p>;
-  }
+/** Reads again when something is another than before. */
+function useRenewed(stamp: string, renew: () => void): void {
+  const before = React.useRef(stamp);
+  React.useEffect(() => {
+    if (before.current !== stamp) {
+      before.current = stamp;
+      renew();
+    }
+  });
+}
+
+interface IAnswerProps extends IWhyProps {
+  readonly told: IWaitReason;
+  /** The answer is new enough for a promise. */
+  readonly isFresh: boolean;
+  readonly checkAgain: () => void;
+}
+
+function Answer(props: IAnswerProps): JSX.Element {
+  const { openRun, told, trans } = props;
   return (
     <>
-      {/* The page says the reason that it knows already. */}
-      {(value.reason === null || value.reason !== run.reason) && (
-        <p>{value.reason ?? trans.__('The reason is unknown.')}</p>
-      )}
-      {value.reason === run.reason && hasNoMore(value) && (
-        <p>{trans.__('No further information is available.')}</p>
-      )}
+      <StartNow {...props} />
       <dl className="jp-HyperPod-facts">
-        <Place told={value} trans={trans} />
-        {value.expected_start !== null && (
+        <Place told={told} trans={trans} />
+        {told.expected_start !== null && (
           <div>
             <dt>{trans.__('Expected start')}</dt>
-            <dd>{momentText(value.expected_start)}</dd>
+            <dd>
+              {momentText(told.expected_start)}
+              {startsIn(told.expected_start, trans)}
+            </dd>
           </div>
         )}
-        <Holders told={value} trans={trans} />
-        <WouldStart told={value} trans={trans} />
+        {told.blockers.length === 0 && <Holders told={told} trans={trans} />}
       </dl>
-      <button type="button" className="jp-HyperPod-link" onClick={retry}>
-        {trans.__('Refresh')}
-      </button>
+      {told.blockers.length > 0 && (
+        <Blockers blockers={told.blockers} openRun={openRun} trans={trans} />
+      )}
     </>
   );
 }
 
-/** Whether there is nothing but a reason. */
-function hasNoMore(told: IWaitReason): boolean {
-  const {
-    expected_start: expectedStart,
-    holders,
-    position,
-    reason,
-    tried
-  } = told;
-  return (
-    reason !== null &&
-    position === null &&
-    expectedStart === null &&
-    holders.length === 0 &&
-    tried === 0
-  );
+function startsIn(moment: string, trans: TranslationBundle): string {
+  const seconds = (Date.parse(moment) - Date.now()) / 1000;
+  return seconds > 0 ? ` (${trans.__('in %1', spanText(seconds, trans))})` : '';
 }
 
 interface IToldProps {
   readonly told: IWaitReason;
   readonly trans: TranslationBundle;
+}
+
+/** Changes with which the run would start now, each a button. */
+function StartNow(props: IAnswerProps): JSX.Element | null {
+  const { checkAgain, isFresh, switchTo, told, trans } = props;
+  const [isBusy, setBusy] = React.useState(false);
+  const { tried, would_start_now: changes } = told;
+  if (tried === 0 || switchTo === null) {
+    return null;
+  }
+  if (changes.length === 0) {
+    return (
+      <p className="jp-HyperPod-Why-start">
+        {trans._n(
+          'No smaller size and no other queue could start it sooner (%1 alternative tried).',
+          'No smaller size and no other queue could start it sooner (%1 alternatives tried).',
+          tried
+        )}
+      </p>
+    );
+  }
+  if (!isFresh) {
+    return (
+      <p className="jp-HyperPod-Why-start">
+        {trans.__('Some alternatives could start sooner.')}{' '}
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          onClick={checkAgain}
+        >
+          {trans.__('Check again')}
+        </button>
+      </p>
+    );
+  }
+  return (
+    <ul className="jp-HyperPod-Why-start">
+      {changes.map(change => (
+        <li key={change.text}>
+          {trans.__('Could start now %1', plainText(change.text))}
+          <button
+            type="button"
+            className="jp-HyperPod-button jp-mod-accept"
+            disabled={isBusy}
+            onClick={() => {
+              setBusy(true);
+              void switchTo(change).finally(() => setBusy(false));
+            }}
+          >
+            {switchText(change, trans)}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The change in words, without the options of the command line. */
+function plainText(text: string): string {
+  return text.replace(/ \(--.*\)$/, '');
+}
+
+/** The words of the button that makes a change. */
+export function switchText(
+  change: IStartNow,
+  trans: TranslationBundle
+): string {
+  const { gpus_per_node: gpus, nodes, queue, time_limit: limit } = change;
+  if (queue !== null && nodes === null && gpus === null && limit === null) {
+    return trans.__('Move to %1', queue);
+  }
+  const parts = [
+    nodes === null ? '' : trans._n('%1 node', '%1 nodes', nodes),
+    gpus === null ? '' : trans.__('%1 GPUs per node', gpus),
+    queue === null ? '' : trans.__('queue %1', queue),
+    limit === null ? '' : trans.__('limit %1', spanText(limit, trans))
+  ];
+  return trans.__('Switch to %1', parts.filter(Boolean).join(', '));
 }
 
 function Place({ told, trans }: IToldProps): JSX.Element | null {
@@ -152,29 +261,78 @@ function holderText(
   return `${user}: ${parts.filter(Boolean).join(', ')}`;
 }
 
-function WouldStart({ told, trans }: IToldProps): JSX.Element | null {
-  const { tried, would_start_now: wouldStartNow } = told;
-  if (tried === 0) {
-    return null;
-  }
+/** The jobs that hold what the run needs, the first to end first. */
+function Blockers(props: {
+  blockers: readonly IBlocker[];
+  openRun: (runId: string) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { blockers, openRun, trans } = props;
+  const hasGpus = blockers.some(one => one.accelerators > 0);
+  const hasEnds = blockers.some(one => one.ends_at !== null);
   return (
-    <div>
-      <dt>{trans.__('Alternatives that could start now')}</dt>
-      <dd>
-        {wouldStartNow.length === 0 ? (
-          trans._n(
-            'none (%1 alternative tried)',
-            'none (%1 alternatives tried)',
-            tried
-          )
-        ) : (
-          <ul>
-            {wouldStartNow.map(sentence => (
-              <li key={sentence}>{sentence}</li>
-            ))}
-          </ul>
+    <table className="jp-HyperPod-Why-blockers">
+      <thead>
+        <tr>
+          <th scope="col">{trans.__('In use by')}</th>
+          <th scope="col">{trans.__('User')}</th>
+          <th scope="col" className="jp-mod-number">
+            {trans.__('Nodes')}
+          </th>
+          {hasGpus && (
+            <th scope="col" className="jp-mod-number">
+              {trans.__('GPUs')}
+            </th>
+          )}
+          {hasEnds && <th scope="col">{trans.__('Ends at the latest')}</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {blockers.slice(0, MOST).map(one => (
+          <tr key={one.job}>
+            <td>
+              <BlockerName blocker={one} openRun={openRun} />
+            </td>
+            <td>{one.user}</td>
+            <td className="jp-mod-number">{one.nodes}</td>
+            {hasGpus && <td className="jp-mod-number">{one.accelerators}</td>}
+            {hasEnds && <td>{endText(one, trans)}</td>}
+          </tr>
+        ))}
+        {blockers.length > MOST && (
+          <tr>
+            <td>{trans.__('and %1 more', blockers.length - MOST)}</td>
+          </tr>
         )}
-      </dd>
-    </div>
+      </tbody>
+    </table>
   );
+}
+
+function BlockerName(props: {
+  blocker: IBlocker;
+  openRun: (runId: string) => void;
+}): JSX.Element {
+  const { blocker, openRun } = props;
+  const { job, name, run_id: runId } = blocker;
+  return runId === null ? (
+    <span title={job}>{name || job}</span>
+  ) : (
+    <button
+      type="button"
+      className="jp-HyperPod-link"
+      title={runId}
+      onClick={() => openRun(runId)}
+    >
+      {name || runId}
+    </button>
+  );
+}
+
+function endText({ ends_at: end }: IBlocker, trans: TranslationBundle): string {
+  if (end === null) {
+    return trans.__('no limit');
+  }
+  const seconds = (Date.parse(end) - Date.now()) / 1000;
+  return trans.__('in %1', spanText(seconds, trans));
 }

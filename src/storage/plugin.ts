@@ -1,12 +1,18 @@
 import {
+  ILayoutRestorer,
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette } from '@jupyterlab/apputils';
+import {
+  ICommandPalette,
+  MainAreaWidget,
+  WidgetTracker
+} from '@jupyterlab/apputils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
+import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { FileClient } from './fileClient';
 import type { IFileTools } from './fileCommands';
@@ -50,22 +56,71 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     'Opens the storage partition in the file browser, and tells of its files where they are.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [IFileBrowserFactory, ICommandPalette],
+  optional: [IFileBrowserFactory, ICommandPalette, ILayoutRestorer],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
     browsers: IFileBrowserFactory | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    restorer: ILayoutRestorer | null
   ): void => {
     const client = new FileClient(hyperPod.client);
     const tools = { app, hyperPod, client, browsers };
     addCommands(tools);
-    palette?.addItem({
-      command: CommandIDs.openPartition,
-      category: hyperPod.trans.__('HyperPod')
-    });
+    const tracker = new WidgetTracker<MainAreaWidget>({ namespace: PAGE });
+    addPage(app, hyperPod, tracker);
+    for (const command of [CommandIDs.openPartition, CommandIDs.openStorage]) {
+      palette?.addItem({ command, category: hyperPod.trans.__('HyperPod') });
+    }
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: CommandIDs.openStorage,
+        name: () => PAGE
+      });
+    }
   }
 };
+
+const PAGE = 'hyperpod-storage';
+
+function addPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<MainAreaWidget>
+): void {
+  const { client, trans } = hyperPod;
+  app.commands.addCommand(CommandIDs.openStorage, {
+    label: trans.__('HyperPod Storage'),
+    caption: trans.__(
+      'Show the file systems of this machine, who can read them, and their paths on each cluster'
+    ),
+    icon: hyperPodIcon,
+    describedBy: {
+      args: { type: 'object', properties: {}, additionalProperties: true }
+    },
+    execute: async () => {
+      await openPage(app, tracker, PAGE, async () => {
+        const [{ StorageClient }, { StorageSection }] = await Promise.all([
+          import('./client'),
+          import('./section')
+        ]);
+        const actions = {
+          openPartition: () =>
+            void app.commands.execute(CommandIDs.openPartition)
+        };
+        const content = new StorageSection(
+          new StorageClient(client),
+          actions,
+          trans
+        );
+        const page = new MainAreaWidget({ content, toolbar: content.toolbar });
+        page.title.label = trans.__('HyperPod Storage');
+        return page;
+      });
+      return { page: PAGE };
+    }
+  });
+}
 
 function addCommands(tools: IFileTools): void {
   const { app, hyperPod } = tools;

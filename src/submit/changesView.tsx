@@ -30,7 +30,9 @@ export function ChangesView(props: {
   const same = !changes.cluster && settings.length === 0;
   return (
     <div className="jp-HyperPod-ChangesView">
-      <h3>{trans.__('Settings compared with %1', changes.runId)}</h3>
+      <p className="jp-HyperPod-PreviewPane-title">
+        {trans.__('Settings compared with %1', changes.runId)}
+      </p>
       {same && <p>{trans.__('No changes.')}</p>}
       <dl>
         {changes.cluster && (
@@ -49,7 +51,7 @@ export function ChangesView(props: {
           />
         ))}
       </dl>
-      <h3>{trans.__('Code')}</h3>
+      <p className="jp-HyperPod-PreviewPane-title">{trans.__('Code')}</p>
       {code === null && <p>{trans.__('Cannot compare the code.')}</p>}
       {code?.length === 0 && <p>{trans.__('No changes.')}</p>}
       {code?.map((one, at) => (
@@ -92,7 +94,9 @@ function Code(props: {
   const { change, trans } = props;
   return (
     <>
-      <h4>{codeTitle(change, trans)}</h4>
+      <p className="jp-HyperPod-PreviewPane-title">
+        {codeTitle(change, trans)}
+      </p>
       <pre className="jp-HyperPod-Diff">
         {change.lines.map((line, at) => (
           <Line key={at} line={line} />

@@ -9,9 +9,10 @@ import { failed, whyText } from '../runs/actions';
 import type { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
 import { IStart } from './memory';
-import { ISubmitSource } from './source';
+import { commandSource, ISubmitSource } from './source';
 import {
   cellsSource,
+  currentFolder,
   currentNotebook,
   ITools,
   notebookSource,
@@ -34,6 +35,17 @@ const FILE_ARGUMENTS: ReadonlyJSONObject = {
     path: {
       type: 'string',
       description: 'The file; default: the one selected in the file browser'
+    }
+  },
+  additionalProperties: false
+};
+
+const NEW_RUN_ARGUMENTS: ReadonlyJSONObject = {
+  type: 'object',
+  properties: {
+    cluster: {
+      type: 'string',
+      description: 'The cluster to begin with; default: the configured one'
     }
   },
   additionalProperties: false
@@ -101,7 +113,29 @@ export function addSubmitCommands(tools: ITools): void {
       return path === null ? null : ask(tools, await pathSource(tools, path));
     }
   });
+  app.commands.addCommand(CommandIDs.newRun, {
+    label: trans.__('New Run…'),
+    caption: trans.__('Run a command or a file on a cluster'),
+    icon: hyperPodIcon,
+    describedBy: { args: NEW_RUN_ARGUMENTS },
+    execute: args => newRun(tools, textOf(args, 'cluster'))
+  });
   addNotebookCommands(tools);
+}
+
+/** Ask for a command or a file as well. */
+async function newRun(
+  tools: ITools,
+  cluster: string | null
+): Promise<IRun | null> {
+  const { askAndSubmit } = await import('./submitting');
+  const source = commandSource(
+    '',
+    currentFolder(tools),
+    tools.hyperPod.trans.__('command')
+  );
+  const start = cluster === null ? undefined : { cluster, spec: {} };
+  return askAndSubmit(tools, source, start, path => pathSource(tools, path));
 }
 
 function addNotebookCommands(tools: ITools): void {
@@ -240,6 +274,7 @@ async function clone(
     source: {
       label: run.name,
       path: null,
+      folder: '',
       spec: source as JsonObject,
       cellIds: null,
       cloneOf: runId,

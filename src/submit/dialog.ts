@@ -9,6 +9,15 @@ import { focusable, keepTabInside } from './tabbing';
 /** Where typing begins. */
 const FIRST_FIELD = 'resources.nodes';
 
+/** Where it begins when the user says in the form what is to be run. */
+const SOURCE_FIELD = 'source';
+
+/** Where Enter submits. It chooses a proposal where there are some, and buttons, choices and long texts have it for themselves. */
+const SENDING = [
+  '.jp-HyperPod-SubmitForm',
+  'input:not([list], [data-own-enter], [type=search])'
+].join(' ');
+
 /** Milliseconds after which a form that could not be read is asked for once more. */
 const RETRY = 5000;
 
@@ -19,13 +28,15 @@ export class SubmitDialog extends Dialog<null> {
   constructor(model: SubmitModel, trans: TranslationBundle, retry = RETRY) {
     const form = new SubmitForm(model, trans);
     super({
-      title: trans.__('Run %1 on a cluster', model.source.label),
+      title: model.isOpen
+        ? trans.__('New run')
+        : trans.__('Run %1 on a cluster', model.source.label),
       body: form,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.okButton({
           label: trans.__('Submit'),
-          caption: trans.__('Submit the run (Ctrl+Enter)')
+          caption: trans.__('Submit the run (Enter or Ctrl+Enter)')
         })
       ]
     });
@@ -54,9 +65,16 @@ export class SubmitDialog extends Dialog<null> {
         this.resolve();
         return;
       }
-      // Enter ends what is typed into a field; a cluster's time is not spent by accident.
-      if (key === 'Enter' && this._form.node.contains(target as Node)) {
-        return;
+      if (key === 'Enter' && target instanceof HTMLElement) {
+        if (target.matches(SENDING)) {
+          event.preventDefault();
+          event.stopPropagation();
+          this.resolve();
+          return;
+        }
+        if (this._form.node.contains(target)) {
+          return;
+        }
       }
       if (key === 'Tab') {
         keepTabInside(this.node, event as KeyboardEvent);
@@ -97,7 +115,8 @@ export class SubmitDialog extends Dialog<null> {
   private async _focusFirst(): Promise<void> {
     // The dialog itself puts the focus on its button first.
     await this.ready;
-    requestAnimationFrame(() => this._form.focusField(FIRST_FIELD));
+    const first = this._model.isOpen ? SOURCE_FIELD : FIRST_FIELD;
+    requestAnimationFrame(() => this._form.focusField(first));
   }
 
   /** While there is no form yet, the keys are the dialog's all the same: its button to send can't take them. */
@@ -125,8 +144,8 @@ export class SubmitDialog extends Dialog<null> {
       '.jp-Dialog-button.jp-mod-accept'
     );
     if (button) {
-      const { isDistrusted, ready, sending } = this._model;
-      button.disabled = sending || !ready || isDistrusted;
+      const { isBlocked, ready, sending } = this._model;
+      button.disabled = sending || !ready || isBlocked;
     }
     if (this._model.ready && !this._wasReady) {
       this._wasReady = true;

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IField } from './fields';
 import { baseOf, ICodeCell, ISubmitSource } from './source';
+import { ISize } from './starting';
 import { ISubmitBody, JsonObject } from './types';
 import { readTexts, Texts } from './values';
 
@@ -42,6 +43,22 @@ export const EMPTY_DRAFT: IDraft = {
 /** The fields as they count: a smoke run has some of its own. */
 export function effectiveTexts(draft: IDraft): Texts {
   return draft.smoke ? { ...draft.texts, ...SMOKE } : draft.texts;
+}
+
+/** How big a run is, with what counts where nothing is typed in, or nothing that is a number. */
+export function sizeOf(texts: Texts): ISize {
+  const number = (path: string) => {
+    const text = (texts[path] ?? '').trim();
+    return /^\d{1,9}$/.test(text) ? Number(text) : null;
+  };
+  const gpus =
+    number('resources.gpus_per_node') ??
+    (number('resources.accelerators.count') || 0);
+  return {
+    nodes: number('resources.nodes') ?? 1,
+    gpus,
+    ranks: number('resources.processes_per_node') ?? Math.max(gpus, 1)
+  };
 }
 
 /** Whether a smoke run decides on a field. */

@@ -68,6 +68,7 @@ function Lines(props: IProps): JSX.Element {
     <textarea
       {...attributes(props)}
       className="jp-HyperPod-input jp-HyperPod-textarea"
+      placeholder={props.placeholder}
       rows={rows}
       spellCheck={false}
     />

@@ -1,49 +1,53 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { FieldInput } from './fieldInput';
 import { IField } from './fields';
 import { labelOf } from './labels';
 
 /**
- * A field with its label, its explanation, and what is wrong with it.
+ * What ties an input to its label and to what is said of it.
+ */
+export interface IInput {
+  readonly id: string;
+  readonly describedBy: string;
+  readonly invalid: boolean;
+}
+
+/**
+ * A field below its label. What it means is a tooltip and read out; what is wrong with it stands below.
  */
 export function FieldRow(props: {
   field: IField;
-  text: string;
   problem: string | undefined;
-  overruled: boolean;
-  proposals: readonly string[];
-  placeholder: string;
   trans: TranslationBundle;
-  onChange: (text: string) => void;
+  input: (input: IInput) => JSX.Element;
 }): JSX.Element {
-  const { field, problem, trans } = props;
+  const { field, input, problem, trans } = props;
   const id = React.useId();
+  const help = helpOf(field, trans);
+  const hasWords = problem !== undefined && problem !== '';
   const described = [
-    `${id}-help`,
-    ...(problem === undefined ? [] : [`${id}-problem`])
+    ...(help === '' ? [] : [`${id}-help`]),
+    ...(hasWords ? [`${id}-problem`] : [])
   ];
   return (
-    <div className="jp-HyperPod-FieldRow">
+    <div
+      className="jp-HyperPod-FieldRow"
+      title={help}
+      data-wide={isWide(field)}
+    >
       <label htmlFor={id}>{labelOf(field, trans)}</label>
-      <FieldInput
-        id={id}
-        describedBy={described.join(' ')}
-        field={field}
-        text={props.text}
-        invalid={problem !== undefined}
-        disabled={props.overruled}
-        proposals={props.proposals}
-        placeholder={props.placeholder}
-        trans={trans}
-        onChange={props.onChange}
-      />
-      <p id={`${id}-help`} className="jp-HyperPod-FieldRow-help">
-        {field.description}
-        {howTo(field, trans)}
-      </p>
-      {problem !== undefined && (
+      {input({
+        id,
+        describedBy: described.join(' '),
+        invalid: problem !== undefined
+      })}
+      {help !== '' && (
+        <span id={`${id}-help`} className="jp-HyperPod-hidden">
+          {help}
+        </span>
+      )}
+      {hasWords && (
         <p id={`${id}-problem`} className="jp-HyperPod-FieldRow-problem">
           {problem}
         </p>
@@ -52,16 +56,28 @@ export function FieldRow(props: {
   );
 }
 
+/** Whether a field takes more than a line. */
+function isWide(field: IField): boolean {
+  return ['lines', 'pairs', 'json', 'long'].includes(field.kind);
+}
+
+/** What a field means, and how it is written when it takes more than one value. */
+export function helpOf(field: IField, trans: TranslationBundle): string {
+  return [field.description, howTo(field, trans)]
+    .filter(text => text !== '')
+    .join(' ');
+}
+
 /** How a field is written that takes more than one value. */
-function howTo(field: IField, trans: TranslationBundle): string {
+export function howTo(field: IField, trans: TranslationBundle): string {
   if (field.path === 'environment.secrets') {
-    return ` ${trans.__('One NAME or NAME=REFERENCE per line.')}`;
+    return trans.__('One NAME or NAME=REFERENCE per line.');
   }
   switch (field.kind) {
     case 'lines':
-      return ` ${trans.__('One per line.')}`;
+      return trans.__('One per line.');
     case 'pairs':
-      return ` ${trans.__('One NAME=VALUE per line.')}`;
+      return trans.__('One NAME=VALUE per line.');
     default:
       return '';
   }

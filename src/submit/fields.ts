@@ -16,7 +16,6 @@ export interface IField {
   /** The schema's own title; `labelOf` has better ones. */
   readonly title: string;
   readonly description: string;
-  readonly basic: boolean;
   /** The value that stands for nothing typed in; null when there is none. */
   readonly standard: Json;
   /** The same as a text, empty when there is none. */
@@ -100,7 +99,6 @@ function fieldOf(path: string, schema: Schema, type: Schema): IField {
     kind: kindOf(type),
     title: text(schema.title) || text(type.title) || path,
     description: text(schema.description) || text(type.description),
-    basic: schema['x-basic'] === true,
     standard: (schema.default ?? null) as Json,
     standardText: standardText(schema.default, unit),
     unit,

@@ -2,25 +2,26 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { fieldAt } from './findings';
-import { fixOf } from './fixes';
+import { fixesOf } from './fixes';
 import { hintOf } from './hints';
 import { labelOf } from './labels';
 import { SubmitModel } from './model';
 import { IFinding, Level } from './types';
 
 interface IProps {
-  model: SubmitModel;
-  trans: TranslationBundle;
+  readonly model: SubmitModel;
+  readonly trans: TranslationBundle;
   /** Go to a field. */
-  jump: (path: string) => void;
+  readonly jump: (path: string) => void;
 }
 
 /**
- * What was found, each with what to do about it. Read out when it changes.
+ * What was found, each with what to do about it. Read out when it changes. What only informs is folded.
  */
 export function FindingList(props: IProps): JSX.Element {
   const { model, trans } = props;
-  const { findings } = model;
+  const notes = model.findings.filter(({ level }) => level === 'info');
+  const others = model.findings.filter(({ level }) => level !== 'info');
   return (
     <section
       className="jp-HyperPod-FindingList"
@@ -29,58 +30,60 @@ export function FindingList(props: IProps): JSX.Element {
       tabIndex={-1}
       data-findings
     >
-      {(findings.length === 0 || hasProblems(model) || model.isDistrusted) && (
-        <p className="jp-HyperPod-FindingList-none">{stateWords(props)}</p>
-      )}
-      {findings.length > 0 && (
-        <ul>
-          {findings.map((finding, at) => (
-            <Finding key={at} {...props} finding={finding} />
-          ))}
-        </ul>
+      <Findings {...props} findings={others} />
+      {notes.length > 0 && (
+        <details>
+          <summary>{trans._n('%1 note', '%1 notes', notes.length)}</summary>
+          <Findings {...props} findings={notes} />
+        </details>
       )}
     </section>
   );
 }
 
-function hasProblems(model: SubmitModel): boolean {
-  return Object.keys(model.problems).length > 0;
-}
-
-function stateWords({ model, trans }: IProps): string {
-  if (hasProblems(model)) {
-    return trans.__('Some fields have errors.');
-  }
-  if (model.error) {
-    return '';
-  }
-  if (model.isDistrusted) {
-    return trans.__('The cluster checks the run after you confirm.');
-  }
-  return model.busy ? trans.__('Checking…') : trans.__('Ready to submit.');
+function Findings(
+  props: IProps & { findings: readonly IFinding[] }
+): JSX.Element | null {
+  const { findings } = props;
+  return findings.length === 0 ? null : (
+    <ul>
+      {findings.map((finding, at) => (
+        <Finding key={at} {...props} finding={finding} />
+      ))}
+    </ul>
+  );
 }
 
 function Finding(props: IProps & { finding: IFinding }): JSX.Element {
   const { finding, jump, model, trans } = props;
   const field = fieldAt(finding.field, model.fields);
-  const fix = fixOf(finding, trans);
-  const hint = hintOf(finding.code, trans) ?? finding.hint;
+  const fixes = fixesOf(finding, trans);
+  const hint = hintOf(finding, fixes.length > 0, trans);
   return (
     <li data-level={finding.level}>
-      <strong>{levelText(finding.level, trans)}</strong> {finding.message}
-      {hint && <span className="jp-HyperPod-FindingList-hint"> {hint}</span>}
-      {(field !== undefined || fix) && (
+      <span className="jp-HyperPod-FindingList-text">
+        <strong>{levelText(finding.level, trans)}</strong>{' '}
+        {sentence(finding.message)}
+        {hint && (
+          <span className="jp-HyperPod-FindingList-hint">
+            {' '}
+            {sentence(hint)}
+          </span>
+        )}
+      </span>
+      {(field !== undefined || fixes.length > 0) && (
         <span className="jp-HyperPod-FindingList-actions">
-          {fix && (
+          {fixes.map(fix => (
             <button
+              key={fix.label}
               type="button"
               className="jp-HyperPod-button"
               onClick={() => void model.fix(fix)}
             >
               {fix.label}
             </button>
-          )}
-          {field && (
+          ))}
+          {field && fixes.length === 0 && (
             <button
               type="button"
               className="jp-HyperPod-link"
@@ -93,6 +96,14 @@ function Finding(props: IProps & { finding: IFinding }): JSX.Element {
       )}
     </li>
   );
+}
+
+/** The server's words as a sentence. */
+function sentence(text: string): string {
+  const first = /^[a-z]+(?=[ ,:])/.test(text)
+    ? text[0].toUpperCase() + text.slice(1)
+    : text;
+  return /[.!?:]$/.test(first) ? first : `${first}.`;
 }
 
 function levelText(level: Level, trans: TranslationBundle): string {

@@ -25,7 +25,8 @@ export function findingsOf(
         source.label
       ),
       hint: null,
-      field: null
+      field: null,
+      fixes: []
     });
   }
   return found.sort(
@@ -47,6 +48,19 @@ export function fieldAt(
             field.path.startsWith(`${path}.`) ||
             path.startsWith(`${field.path}.`)
         ));
+}
+
+/** The fields of errors that were found, by path: the finding says what is wrong. */
+export function foundProblems(
+  findings: readonly IFinding[],
+  fields: readonly IField[]
+): Readonly<Record<string, string>> {
+  const paths = findings
+    .filter(({ level }) => level === 'error')
+    .map(one => fieldAt(one.field, fields)?.path);
+  return Object.fromEntries(
+    paths.filter(path => path !== undefined).map(path => [path, ''])
+  );
 }
 
 /** What the server said is wrong with single fields, by path. */
@@ -86,12 +100,26 @@ export function withoutField(message: string, name: unknown): string {
   return message.startsWith(prefix) ? message.slice(prefix.length) : message;
 }
 
-/** Findings that a refusal carries and the preview did not have. */
+/** Findings that a refusal carries and the preview did not have; a refusal without any is one itself. */
 function refusals(
   error: ApiError | null,
   preview: IPreview | null
 ): readonly IFinding[] {
-  const listed = error?.detail.findings as readonly IFinding[] | undefined;
+  if (!error || !isAnswered(error)) {
+    return [];
+  }
+  const { code, detail, hint, message } = error;
+  const field = typeof detail.field === 'string' ? detail.field : null;
+  const alone: IFinding = {
+    ...{ level: 'error', code, field, hint, fixes: [] },
+    message: withoutField(message, field)
+  };
+  const listed = detail.findings as readonly IFinding[] | undefined;
   const known = new Set(preview?.findings.map(one => one.message));
-  return (listed ?? []).filter(one => !known.has(one.message));
+  return (listed ?? [alone]).filter(one => !known.has(one.message));
+}
+
+/** Whether an error is about what was typed in, and not about the way to the server or the permission to ask it. */
+export function isAnswered(error: ApiError): boolean {
+  return error.isRefused && !error.isForeign && error.status !== 403;
 }

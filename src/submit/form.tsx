@@ -3,19 +3,20 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { ApiError } from '../api';
 import { FieldList, usedFields } from './fieldList';
 import { FindingList } from './findingList';
-import { fieldAt, withoutField } from './findings';
-import { hintOf } from './hints';
-import { labelOf } from './labels';
+import { isAnswered } from './findings';
+import { groupOf, isMain } from './layout';
+import { MainFields } from './mainFields';
 import { SubmitModel } from './model';
+import { PresetBar } from './presetBar';
 import { PreviewPane } from './previewPane';
-import { StartBar } from './startBar';
+import { SourceField } from './sourceField';
+import { StatusLine } from './statusLine';
 import { TrustBox } from './trustBox';
 
 /**
- * The submit dialog's body: the form on one side, what would come of it on the other.
+ * The submit dialog's body: what everyone sets, whether it would start, and, folded, all other settings and the preview.
  */
 export class SubmitForm extends ReactWidget {
   constructor(model: SubmitModel, trans: TranslationBundle) {
@@ -27,10 +28,9 @@ export class SubmitForm extends ReactWidget {
 
   /** Go to what keeps the run from being sent. */
   showProblem(): void {
-    const { fields, problems } = this._model;
-    const first = fields.find(field => field.path in problems);
-    if (first) {
-      this._jump(first.path);
+    const [first] = Object.keys(this._model.problems);
+    if (first !== undefined) {
+      this._jump(first);
     } else {
       const place = this._model.isDistrusted
         ? '[data-trust]'
@@ -88,7 +88,7 @@ function Content(props: {
   register: (jump: (path: string) => void) => void;
 }): JSX.Element {
   const { model, register, trans } = props;
-  const [more, setMore] = useMore(model);
+  const [open, setOpen] = useGroups(model);
   const [target, setTarget] = React.useState<{ path: string } | null>(null);
   const root = React.useRef<HTMLDivElement>(null);
   const jump = React.useCallback((path: string) => setTarget({ path }), []);
@@ -99,65 +99,62 @@ function Content(props: {
     if (!target) {
       return;
     }
-    const basic = model.fields.find(one => one.path === target.path)?.basic;
-    if (!basic && !more) {
-      setMore(true);
+    const { path } = target;
+    const group = groupOf(path);
+    const isInGroup = model.field(path) !== null && !isMain(path);
+    if (isInGroup && !open.includes(group)) {
+      setOpen([...open, group]);
       return;
     }
     setTarget(null);
-    const selector = `[data-field="${CSS.escape(target.path)}"]`;
+    const selector = `[data-field="${CSS.escape(path)}"]`;
     root.current?.querySelector<HTMLElement>(selector)?.focus();
-  }, [target, more, model]);
+  }, [target, open, setOpen, model]);
   if (!model.ready) {
     return <Waiting model={model} trans={trans} />;
   }
   return (
-    <div ref={root} className="jp-HyperPod-SubmitForm-columns">
-      <div className="jp-HyperPod-SubmitForm-fields">
-        <StartBar model={model} trans={trans} />
-        <FieldList model={model} trans={trans} more={more} onMore={setMore} />
-      </div>
-      <div className="jp-HyperPod-SubmitForm-preview">
-        <TrustBox model={model} trans={trans} />
-        <Refusal model={model} trans={trans} />
-        <FindingList model={model} trans={trans} jump={jump} />
-        <PreviewPane model={model} trans={trans} />
-      </div>
+    <div ref={root} className="jp-HyperPod-SubmitForm-content">
+      <PresetBar model={model} trans={trans} />
+      <SourceField model={model} trans={trans} />
+      <MainFields model={model} trans={trans} />
+      <StatusLine model={model} trans={trans} jump={jump} />
+      <TrustBox model={model} trans={trans} />
+      <Failure model={model} trans={trans} />
+      <FindingList model={model} trans={trans} jump={jump} />
+      <FieldList model={model} trans={trans} open={open} setOpen={setOpen} />
+      <PreviewPane model={model} trans={trans} />
     </div>
   );
 }
 
-/** Whether the fields behind "More" are shown: at first when the form was opened with some of them set. */
-function useMore(model: SubmitModel): [boolean, (more: boolean) => void] {
-  const [more, setMore] = React.useState(false);
+/** The groups that are unfolded: at first those of which the form was opened with fields set. */
+function useGroups(
+  model: SubmitModel
+): [
+  readonly string[],
+  React.Dispatch<React.SetStateAction<readonly string[]>>
+] {
+  const [open, setOpen] = React.useState<readonly string[]>([]);
   const opens = model.ready && model.start !== null;
   React.useEffect(() => {
-    if (opens && usedFields(model).length > 0) {
-      setMore(true);
+    if (opens) {
+      setOpen(usedFields(model).map(field => groupOf(field.path)));
     }
   }, [opens, model]);
-  return [more, setMore];
+  return [open, setOpen];
 }
 
-/** Why it can't be sent, where that isn't among the findings. */
-function Refusal(props: {
+/** Why nothing can be said of what was typed: no answer came, or a permission is missing. */
+function Failure(props: {
   model: SubmitModel;
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { model, trans } = props;
   const { error } = model;
-  if (!error || Array.isArray(error.detail.findings)) {
-    return null;
-  }
-  const { code, detail, status } = error;
-  const name = typeof detail.field === 'string' ? detail.field : null;
-  const field = fieldAt(name, model.fields);
-  const message = field
-    ? `${labelOf(field, trans)}: ${withoutField(error.message, name)}`
-    : error.message;
-  const hint = hintOf(code, trans) ?? error.hint;
-  const told = new ApiError({ code, message, hint, detail }, status);
-  return <ErrorMessage error={told} trans={trans} />;
+  return error && !isAnswered(error) ? (
+    <ErrorMessage error={error} trans={trans} retry={() => model.recheck()} />
+  ) : null;
 }
 
 function Waiting(props: {

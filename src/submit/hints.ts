@@ -1,13 +1,27 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { FOREIGN_CODE } from './trust';
+import { IFinding } from './types';
+
+/** A hint of the server that names a command or its options, for which the form has fields. */
+const FOR_COMMANDS = /(^|\s)--?[a-z]|\bhpj\b/;
 
 /**
- * What to do about something that was found, in the words of this form; null where the server's own fit.
- *
- * The server's hints name the command line's options, for which the form has fields.
+ * What to do about something that was found; null where a button or a field's name says it.
  */
-export function hintOf(code: string, trans: TranslationBundle): string | null {
+export function hintOf(
+  { code, hint }: Pick<IFinding, 'code' | 'hint'>,
+  hasFixes: boolean,
+  trans: TranslationBundle
+): string | null {
+  const own = ownHint(code, trans);
+  if (own !== null || hint === null) {
+    return own;
+  }
+  return hasFixes || FOR_COMMANDS.test(hint) ? null : hint;
+}
+
+function ownHint(code: string, trans: TranslationBundle): string | null {
   switch (code) {
     case FOREIGN_CODE:
       return trans.__(
@@ -29,8 +43,6 @@ export function hintOf(code: string, trans: TranslationBundle): string | null {
       );
     case 'default_queue_has_all':
       return trans.__('Choose a queue from the list.');
-    case 'no_time_limit':
-      return trans.__('Set a time limit, such as 2h.');
     case 'time_limit':
       return trans.__('Set a shorter time limit, or choose another queue.');
     case 'unsupported':

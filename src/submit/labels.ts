@@ -10,12 +10,13 @@ export function labelOf(field: IField, trans: TranslationBundle): string {
 /** A group of fields: the first part of their paths. */
 export function groupLabel(group: string, trans: TranslationBundle): string {
   const names: Readonly<Record<string, string>> = {
-    '': trans.__('Scheduling'),
-    files: trans.__('Project files'),
+    program: trans.__('Program'),
+    scheduling: trans.__('Scheduling'),
+    files: trans.__('Files'),
     resources: trans.__('Resources'),
     environment: trans.__('Environment'),
-    slurm: trans.__('Slurm only'),
-    kubernetes: trans.__('Kubernetes only')
+    slurm: trans.__('Slurm'),
+    kubernetes: trans.__('Kubernetes')
   };
   return names[group] ?? group;
 }
@@ -42,7 +43,7 @@ function labels(trans: TranslationBundle): Readonly<Record<string, string>> {
 function resources(trans: TranslationBundle): Record<string, string> {
   return {
     'resources.nodes': trans.__('Nodes'),
-    'resources.processes_per_node': trans.__('Processes per node'),
+    'resources.processes_per_node': trans.__('Ranks per node'),
     'resources.gpus_per_node': trans.__('GPUs per node'),
     'resources.accelerators.kind': trans.__('Accelerator kind'),
     'resources.accelerators.type': trans.__('Accelerator model'),
@@ -61,7 +62,7 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'files.root': trans.__('Project folder'),
     'files.include': trans.__('More files'),
     'files.max_bytes': trans.__('Size limit in bytes'),
-    'environment.python': trans.__('Python'),
+    'environment.python': trans.__('Python on the cluster'),
     'environment.image': trans.__('Container image'),
     'environment.variables': trans.__('Environment variables'),
     'environment.secrets': trans.__('Secrets'),
@@ -70,13 +71,16 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'kubernetes.kind': trans.__('Object kind'),
     'kubernetes.namespace': trans.__('Namespace'),
     'kubernetes.service_account': trans.__('Service account'),
+    'kubernetes.topology.level': trans.__('Topology level'),
+    'kubernetes.topology.mode': trans.__('Topology mode'),
+    'kubernetes.keep_companions': trans.__('Keep other objects'),
     'kubernetes.patch': trans.__('Manifest patch')
   };
 }
 
 function scheduling(trans: TranslationBundle): Record<string, string> {
   return {
-    name: trans.__('Name'),
+    name: trans.__('Display name'),
     args: trans.__('Arguments'),
     launcher: trans.__('Launcher'),
     queue: trans.__('Queue'),

@@ -1,9 +1,10 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError } from '../api';
+import { ApiError, Schema } from '../api';
 import { ICluster } from '../clusters/types';
 import { IRun } from '../runs/types';
+import { Availability } from './availability';
 import { choicesOf } from './choices';
 import {
   bodyOf,
@@ -12,10 +13,16 @@ import {
   IDraft,
   openSecrets,
   problemsOf,
-  settingsOf
+  settingsOf,
+  sizeOf
 } from './draft';
 import { fieldsOf, IField } from './fields';
-import { findingsOf, serverProblems } from './findings';
+import {
+  findingsOf,
+  foundProblems,
+  isAnswered,
+  serverProblems
+} from './findings';
 import { IFix, textsOfFix } from './fixes';
 import { Comparison, IBefore, IChanges } from './history';
 import { IPreset, IStart, withoutName } from './memory';
@@ -23,7 +30,8 @@ import { ISubmitOptions } from './options';
 import { Previewer } from './previewer';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
-import { ISubmitSource } from './source';
+import { fileSource, ISubmitSource, sourceProblem } from './source';
+import { ISize, queueOf } from './starting';
 import { Trust } from './trust';
 import { Choices, IFinding, IPreview, ISubmitBody } from './types';
 import { Texts, textsOf } from './values';
@@ -37,14 +45,27 @@ const DELAY = 350;
 export class SubmitModel implements IDisposable {
   constructor(options: ISubmitOptions) {
     this._options = options;
-    this.source = options.source;
+    this._source = options.source;
     this._trust = new Trust(options.source.owner);
     this._comparison = new Comparison(options.source);
+    this.availability = new Availability(options.clusters);
+    this.availability.changed.connect(this._emit, this);
     this._previewer = new Previewer(options.client, options.delay ?? DELAY);
     this._previewer.changed.connect(this._onPreviewed, this);
   }
 
-  readonly source: ISubmitSource;
+  /** What is free on the clusters. */
+  readonly availability: Availability;
+
+  /** What is to be run. */
+  get source(): ISubmitSource {
+    return this._source;
+  }
+
+  /** Whether the user says in the form what is to be run. */
+  get isOpen(): boolean {
+    return this._options.findSource !== undefined;
+  }
 
   /** Anything changed. */
   get changed(): ISignal<this, void> {
@@ -56,8 +77,35 @@ export class SubmitModel implements IDisposable {
     return this._fields;
   }
 
+  /** A field by its place in the spec. */
+  field(path: string): IField | null {
+    return this._fields.find(field => field.path === path) ?? null;
+  }
+
   get clusters(): readonly ICluster[] {
     return this._clusters;
+  }
+
+  /** What schedules on the chosen cluster. */
+  get orchestrator(): string {
+    const { cluster } = this._draft;
+    const chosen = this._clusters.find(one => one.name === cluster);
+    return chosen?.orchestrator ?? '';
+  }
+
+  /** What is free on the chosen cluster; null as long as that is not known. */
+  get overview(): Schema<'ClusterOverview'> | null {
+    return this.availability.of(this._draft.cluster);
+  }
+
+  /** The queue that counts. */
+  get queue(): Schema<'Queue'> | null {
+    return queueOf(this.overview, this.texts.queue ?? '');
+  }
+
+  /** How big the run is, with what counts where nothing is typed in. */
+  get size(): ISize {
+    return sizeOf(this.texts);
   }
 
   /** Names that the chosen cluster knows, to be proposed, by field. */
@@ -91,6 +139,25 @@ export class SubmitModel implements IDisposable {
     return this._previewer.preview;
   }
 
+  /** The preview is of what was there before the last change. */
+  get isStale(): boolean {
+    return this._previewer.isStale;
+  }
+
+  /** How many fields keep the run from being sent. */
+  get problemCount(): number {
+    return Object.keys(this.problems).length;
+  }
+
+  /** It can't be sent as it is. As long as that is being looked at, it may be. */
+  get isBlocked(): boolean {
+    return (
+      this.isDistrusted ||
+      this._hasProblems() ||
+      (!this.busy && this._isRefused())
+    );
+  }
+
   /** A preview is waited for. */
   get busy(): boolean {
     return this._previewer.busy;
@@ -111,19 +178,20 @@ export class SubmitModel implements IDisposable {
     return this._fields.length > 0;
   }
 
-  /** What is wrong with single fields, by path. */
+  /** What is wrong with single fields, by path; empty where a finding says it. */
   get problems(): Readonly<Record<string, string>> {
-    const { trans } = this._options;
     return {
+      ...(this.busy ? {} : foundProblems(this.findings, this._fields)),
       ...serverProblems(this.error, this._fields),
-      ...problemsOf(this._fields, this._draft, trans)
+      ...this._typedProblems()
     };
   }
 
   /** What was found, the worst first. What `foreignOwner` tells is left out, unless the confirmation has not helped. */
   get findings(): readonly IFinding[] {
     const { trans } = this._options;
-    const all = findingsOf(this.preview, this._error, this.source, trans);
+    const preview = this.isStale ? null : this.preview;
+    const all = findingsOf(preview, this.error, this.source, trans);
     const hasAnswer = this._draft.trusted && !this.busy;
     return hasAnswer ? all : this._trust.withoutAsked(all);
   }
@@ -159,6 +227,7 @@ export class SubmitModel implements IDisposable {
     if (!this._isDisposed) {
       this._isDisposed = true;
       this._previewer.dispose();
+      this.availability.dispose();
       Signal.clearData(this);
     }
   }
@@ -197,6 +266,30 @@ export class SubmitModel implements IDisposable {
     this._draft = { ...this._draft, cluster };
     this._look(0);
     void this._readChoices();
+  }
+
+  /** Run something else. */
+  setSource(source: ISubmitSource): void {
+    this._source = source;
+    this._comparison = new Comparison(source);
+    this._look();
+  }
+
+  /** Run a file; its path is wrong where nothing can run it. */
+  async setFile(path: string): Promise<void> {
+    const { findSource } = this._options;
+    this._wanted = path;
+    const none = fileSource(path, {});
+    // `problems` tells of a file that nothing can run.
+    const found = await findSource?.(path).catch(() => none);
+    if (this._wanted === path) {
+      this.setSource(found ?? none);
+    }
+  }
+
+  /** Look again, at free resources too. */
+  recheck(): void {
+    this._look(0);
   }
 
   /** Tick or untick what the form asks beside its fields. */
@@ -250,8 +343,7 @@ export class SubmitModel implements IDisposable {
    */
   async submit(): Promise<IRun | null> {
     const { client, memory, trans } = this._options;
-    const isOff = this._sending || !this.ready || this.isDistrusted;
-    if (isOff || this._hasProblems()) {
+    if (this._sending || !this.ready || this.isBlocked) {
       this._emit();
       return null;
     }
@@ -292,6 +384,7 @@ export class SubmitModel implements IDisposable {
       this._last = last;
       this._presets = presets;
       this.begin(start ?? last);
+      found.forEach(({ name }) => void this.availability.renew(name));
     } catch (reason) {
       this._fail(reason);
       return;
@@ -305,9 +398,24 @@ export class SubmitModel implements IDisposable {
   }
 
   private _hasProblems(): boolean {
+    return Object.keys(this._typedProblems()).length > 0;
+  }
+
+  /** What is wrong before the server is asked, by path. */
+  private _typedProblems(): Readonly<Record<string, string>> {
     const { trans } = this._options;
     const typed = problemsOf(this._fields, this._draft, trans);
-    return Object.keys(typed).length > 0;
+    const source = sourceProblem(this._source, trans);
+    return source === null ? typed : { source, ...typed };
+  }
+
+  /** The server said no to what the form says now. */
+  private _isRefused(): boolean {
+    const error = this._previewer.error;
+    return (
+      (error !== null && isAnswered(error)) ||
+      this.findings.some(({ level }) => level === 'error')
+    );
   }
 
   /** The request; as long as it is the same, its run is the same too. */
@@ -325,8 +433,9 @@ export class SubmitModel implements IDisposable {
 
   private _look(delay?: number): void {
     this._error = null;
+    void this.availability.renew(this._draft.cluster);
     if (this._hasProblems()) {
-      this._previewer.clear();
+      this._previewer.hold();
     } else {
       this._previewer.ask(() => this._body(), delay);
     }
@@ -375,7 +484,10 @@ export class SubmitModel implements IDisposable {
   }
 
   private readonly _options: ISubmitOptions;
-  private readonly _comparison: Comparison;
+  private _source: ISubmitSource;
+  private _comparison: Comparison;
+  /** The file that was typed last. */
+  private _wanted = '';
   private readonly _previewer: Previewer;
   private readonly _trust: Trust;
   private readonly _changed = new Signal<this, void>(this);

@@ -18,6 +18,8 @@ export interface ISubmitOptions {
   trans: TranslationBundle;
   /** What the form says at first; default: the last settings. */
   start?: IStart;
+  /** Finds a file as a source, where the user says in the form what is to be run. */
+  findSource?: (path: string) => Promise<ISubmitSource>;
   /** Milliseconds of rest before a preview. */
   delay?: number;
   /** Milliseconds before each further try to send. */

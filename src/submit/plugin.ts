@@ -58,6 +58,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     });
     const category = hyperPod.trans.__('HyperPod');
     for (const command of [
+      CommandIDs.newRun,
       CommandIDs.runCells,
       CommandIDs.runNotebook,
       CommandIDs.runAgain,

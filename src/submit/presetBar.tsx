@@ -8,15 +8,15 @@ const STANDARD = 'standard';
 const LAST = 'last';
 const GIVEN = 'given';
 
+interface IProps {
+  readonly model: SubmitModel;
+  readonly trans: TranslationBundle;
+}
+
 /**
- * Settings to begin with: standard ones, the last ones, or a preset; and keeping some under a name.
+ * Settings to begin with, one click each: the last ones, standard ones, presets. A smoke test goes over any of them.
  */
-export function PresetBar(props: {
-  model: SubmitModel;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { model, trans } = props;
-  const id = React.useId();
+export function PresetBar({ model, trans }: IProps): JSX.Element {
   const [chosen, setChosen] = React.useState(beginning(model));
   const preset = model.presets.find(one => presetKey(one) === chosen);
   const choose = (value: string) => {
@@ -26,35 +26,51 @@ export function PresetBar(props: {
     model.begin(start ?? found ?? null);
   };
   return (
-    <>
-      <div className="jp-HyperPod-FieldRow">
-        <label htmlFor={id}>{trans.__('Settings')}</label>
-        <span className="jp-HyperPod-Preset">
-          <select
-            id={id}
-            className="jp-HyperPod-select"
-            value={chosen}
-            onChange={event => choose(event.target.value)}
+    <div className="jp-HyperPod-PresetBar">
+      <span
+        role="group"
+        aria-label={trans.__('Presets')}
+        className="jp-HyperPod-Chips"
+      >
+        {starts(model, trans).map(({ name, words }) => (
+          <button
+            key={name}
+            type="button"
+            className="jp-HyperPod-Chip"
+            aria-pressed={name === chosen}
+            onClick={() => choose(name)}
           >
-            <StartOptions model={model} trans={trans} />
-          </select>
-          {preset && (
-            <RemovePreset
-              trans={trans}
-              remove={() => {
-                setChosen(STANDARD);
-                void model.removePreset(preset);
-              }}
-            />
-          )}
-        </span>
-      </div>
+            {words}
+          </button>
+        ))}
+        <button
+          type="button"
+          className="jp-HyperPod-Chip"
+          aria-pressed={model.draft.smoke}
+          title={trans.__('Run on 1 node, for 2 minutes at most')}
+          onClick={() => model.choose({ smoke: !model.draft.smoke })}
+        >
+          {trans.__('Smoke test')}
+        </button>
+      </span>
+      {preset && (
+        <button
+          type="button"
+          className="jp-HyperPod-link"
+          onClick={() => {
+            setChosen(STANDARD);
+            void model.removePreset(preset);
+          }}
+        >
+          {trans.__('Remove preset')}
+        </button>
+      )}
       <SavePreset
         model={model}
         trans={trans}
         saved={saved => setChosen(presetKey(saved))}
       />
-    </>
+    </div>
   );
 }
 
@@ -67,31 +83,23 @@ function beginning(model: SubmitModel): string {
 }
 
 /** What the form can begin with. */
-function StartOptions(props: {
-  model: SubmitModel;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { model, trans } = props;
-  return (
-    <>
-      <option value={STANDARD}>{trans.__('Default')}</option>
-      {model.start && (
-        <option value={GIVEN}>
-          {model.source.cloneOf === null
-            ? trans.__('As specified')
-            : trans.__('From this run')}
-        </option>
-      )}
-      {model.last && (
-        <option value={LAST}>{trans.__('From the last run')}</option>
-      )}
-      {model.presets.map(preset => (
-        <option key={presetKey(preset)} value={presetKey(preset)}>
-          {presetText(preset, model.presets)}
-        </option>
-      ))}
-    </>
-  );
+function starts(
+  model: SubmitModel,
+  trans: TranslationBundle
+): readonly { readonly name: string; readonly words: string }[] {
+  const given =
+    model.source.cloneOf === null
+      ? trans.__('As specified')
+      : trans.__('From this run');
+  return [
+    ...(model.start ? [{ name: GIVEN, words: given }] : []),
+    ...(model.last ? [{ name: LAST, words: trans.__('Last run') }] : []),
+    { name: STANDARD, words: trans.__('Defaults') },
+    ...model.presets.map(preset => ({
+      name: presetKey(preset),
+      words: presetText(preset, model.presets)
+    }))
+  ];
 }
 
 /** A preset's name, with its folder where another one has the same name. */
@@ -101,43 +109,46 @@ function presetText(preset: IPreset, all: readonly IPreset[]): string {
   return isAlone ? name : `${name} (${project || '/'})`;
 }
 
-function RemovePreset(props: {
-  trans: TranslationBundle;
-  remove: () => void;
-}): JSX.Element {
-  return (
-    <button type="button" className="jp-HyperPod-button" onClick={props.remove}>
-      {props.trans.__('Remove preset')}
-    </button>
-  );
-}
-
-function SavePreset(props: {
-  model: SubmitModel;
-  trans: TranslationBundle;
-  saved: (preset: IPreset) => void;
-}): JSX.Element {
+function SavePreset(
+  props: IProps & { saved: (preset: IPreset) => void }
+): JSX.Element {
   const { model, saved, trans } = props;
-  const [name, setName] = React.useState('');
-  const [open, setOpen] = React.useState(false);
+  const [name, setName] = React.useState<string | null>(null);
+  const input = React.useRef<HTMLInputElement>(null);
+  const isOpen = name !== null;
+  React.useEffect(() => {
+    if (isOpen) {
+      input.current?.focus();
+    }
+  }, [isOpen]);
+  if (name === null) {
+    return (
+      <button
+        type="button"
+        className="jp-HyperPod-link jp-HyperPod-SavePreset"
+        onClick={() => setName('')}
+      >
+        {trans.__('Save as preset…')}
+      </button>
+    );
+  }
   const save = async () => {
-    saved(await model.savePreset(name.trim()));
-    setName('');
-    setOpen(false);
+    if (name.trim() !== '') {
+      saved(await model.savePreset(name.trim()));
+      setName(null);
+    }
   };
   return (
-    <details
-      className="jp-HyperPod-SavePreset"
-      open={open}
-      onToggle={event => setOpen(event.currentTarget.open)}
-    >
-      <summary>{trans.__('Save as preset')}</summary>
+    <span className="jp-HyperPod-SavePreset">
       <input
+        ref={input}
         className="jp-HyperPod-input"
         aria-label={trans.__('Preset name')}
         placeholder={trans.__('Preset name')}
+        data-own-enter
         value={name}
         onChange={event => setName(event.target.value)}
+        onKeyDown={event => event.key === 'Enter' && void save()}
       />
       <button
         type="button"
@@ -147,6 +158,13 @@ function SavePreset(props: {
       >
         {trans.__('Save')}
       </button>
-    </details>
+      <button
+        type="button"
+        className="jp-HyperPod-link"
+        onClick={() => setName(null)}
+      >
+        {trans.__('Discard')}
+      </button>
+    </span>
   );
 }

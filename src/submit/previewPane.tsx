@@ -1,43 +1,90 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { Tabs } from '../components/tabs';
 import { ChangesView } from './changesView';
 import { SubmitModel } from './model';
 import { shellText } from './shell';
+import { ToggleBar } from './toggleBar';
 import { IPart, IPreview } from './types';
 
-type Tab = 'code' | 'script' | 'changes' | 'files';
+type View = 'code' | 'script' | 'changes' | 'files';
 
-const TABS: readonly Tab[] = ['code', 'script', 'changes', 'files'];
+const VIEWS: readonly View[] = ['code', 'script', 'changes', 'files'];
+
+interface IProps {
+  readonly model: SubmitModel;
+  readonly trans: TranslationBundle;
+}
 
 /**
- * Exactly what would run, and what is different from the last time.
+ * Exactly what would run, and what is different from the last time; folded until one of it is wanted.
  */
-export function PreviewPane(props: {
-  model: SubmitModel;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { model, trans } = props;
+export function PreviewPane({ model, trans }: IProps): JSX.Element {
+  const [view, setView] = React.useState<View | null>(null);
+  const region = React.useRef<HTMLDivElement>(null);
+  const id = React.useId();
+  React.useEffect(() => {
+    if (view !== null) {
+      region.current?.scrollIntoView({ block: 'nearest' });
+    }
+  }, [view]);
   return (
-    <div className="jp-HyperPod-PreviewPane" data-busy={model.busy}>
-      <Tabs
-        label={trans.__('Preview')}
-        tabs={TABS.map(name => ({ name, label: tabTitle(name, model, trans) }))}
-        panelClass="jp-HyperPod-PreviewPane-content"
-      >
-        {tab => <Content tab={tab} model={model} trans={trans} />}
-      </Tabs>
-    </div>
+    <section
+      className="jp-HyperPod-PreviewPane"
+      aria-label={trans.__('Preview')}
+      data-busy={model.busy || model.isStale}
+    >
+      <div className="jp-HyperPod-PreviewPane-bar">
+        <span>{trans.__('Preview')}</span>
+        <ToggleBar
+          label={trans.__('Preview')}
+          items={VIEWS.map(name => ({
+            name,
+            label: viewTitle(name, model, trans)
+          }))}
+          open={view === null ? [] : [view]}
+          regionId={() => id}
+          toggle={name => setView(name === view ? null : name)}
+        />
+      </div>
+      {view !== null && (
+        <div
+          ref={region}
+          id={id}
+          role="region"
+          aria-label={viewTitle(view, model, trans)}
+          className="jp-HyperPod-PreviewPane-content"
+          tabIndex={0}
+        >
+          {model.isStale && model.preview && (
+            <p className="jp-HyperPod-PreviewPane-stale" role="status">
+              {staleWords(model, trans)}
+            </p>
+          )}
+          <Content view={view} model={model} trans={trans} />
+        </div>
+      )}
+    </section>
   );
 }
 
-function tabTitle(
-  tab: Tab,
+function staleWords(model: SubmitModel, trans: TranslationBundle): string {
+  const count = model.problemCount;
+  return count > 0
+    ? trans._n(
+        'Before your last change. Fix %1 field to update the preview.',
+        'Before your last change. Fix %1 fields to update the preview.',
+        count
+      )
+    : trans.__('Before your last change.');
+}
+
+function viewTitle(
+  view: View,
   model: SubmitModel,
   trans: TranslationBundle
 ): string {
-  switch (tab) {
+  switch (view) {
     case 'code':
       return trans.__('Code');
     case 'script':
@@ -59,14 +106,10 @@ function changesTitle(model: SubmitModel, trans: TranslationBundle): string {
   return count > 0 ? trans.__('Changes (%1)', count) : trans.__('Changes');
 }
 
-function Content(props: {
-  tab: Tab;
-  model: SubmitModel;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { model, tab, trans } = props;
+function Content(props: IProps & { view: View }): JSX.Element {
+  const { model, trans, view } = props;
   const { preview } = model;
-  if (tab === 'changes') {
+  if (view === 'changes') {
     return (
       <ChangesView
         changes={model.changes}
@@ -76,15 +119,9 @@ function Content(props: {
     );
   }
   if (!preview) {
-    return (
-      <p className="jp-HyperPod-Message">
-        {model.busy
-          ? trans.__('Loading the preview…')
-          : trans.__('No preview yet.')}
-      </p>
-    );
+    return <p className="jp-HyperPod-Message">{noPreview(model, trans)}</p>;
   }
-  switch (tab) {
+  switch (view) {
     case 'code':
       return <Parts preview={preview} trans={trans} />;
     case 'script':
@@ -92,6 +129,20 @@ function Content(props: {
     default:
       return <pre>{preview.files.join('\n')}</pre>;
   }
+}
+
+function noPreview(model: SubmitModel, trans: TranslationBundle): string {
+  const count = model.problemCount;
+  if (count > 0) {
+    return trans._n(
+      'Fix %1 field to see the preview.',
+      'Fix %1 fields to see the preview.',
+      count
+    );
+  }
+  return model.busy
+    ? trans.__('Loading the preview…')
+    : trans.__('No preview yet.');
 }
 
 function Parts(props: {
@@ -104,7 +155,9 @@ function Parts(props: {
       {preview.parts.map((part, at) => (
         <Part key={at} part={part} />
       ))}
-      <h4>{trans.__('Command of each process')}</h4>
+      <p className="jp-HyperPod-PreviewPane-title">
+        {trans.__('Command of each process')}
+      </p>
       <pre>{shellText(preview.command)}</pre>
     </>
   );
@@ -113,7 +166,7 @@ function Parts(props: {
 function Part({ part }: { part: IPart }): JSX.Element {
   return (
     <>
-      <h4>{part.title}</h4>
+      <p className="jp-HyperPod-PreviewPane-title">{part.title}</p>
       <pre>{part.text}</pre>
       {part.notes.length > 0 && (
         <ul className="jp-HyperPod-PreviewPane-notes">

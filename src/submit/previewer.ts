@@ -19,7 +19,7 @@ export class Previewer implements IDisposable {
     return this._changed;
   }
 
-  /** The newest preview; an older one stays while the next is waited for. */
+  /** The newest preview; an older one stays while the next is waited for, or there is none of what is asked. */
   get preview(): IPreview | null {
     return this._preview;
   }
@@ -65,10 +65,15 @@ export class Previewer implements IDisposable {
     this._busy = false;
   }
 
-  /** Nothing is asked, and no older answer is of use. */
-  clear(): void {
+  /** The preview is of something else than what was asked last. */
+  get isStale(): boolean {
+    return this._isStale;
+  }
+
+  /** Nothing can be asked now; the older preview stays to be looked at. */
+  hold(): void {
     this.stop();
-    this._preview = null;
+    this._isStale = true;
     this._error = null;
   }
 
@@ -79,13 +84,13 @@ export class Previewer implements IDisposable {
       const preview = await this._client.preview(body, abort.signal);
       if (!abort.signal.aborted) {
         this._preview = preview;
+        this._isStale = false;
         this._error = null;
       }
     } catch (reason) {
       if (!abort.signal.aborted) {
         this._error = ApiError.of(reason);
-        // It would show what is not asked for any more.
-        this._preview = null;
+        this._isStale = true;
       }
     }
     if (!abort.signal.aborted) {
@@ -98,6 +103,7 @@ export class Previewer implements IDisposable {
   private readonly _delay: number;
   private readonly _changed = new Signal<this, void>(this);
   private _preview: IPreview | null = null;
+  private _isStale = false;
   private _error: ApiError | null = null;
   private _busy = false;
   private _timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,5 @@
 import { PathExt } from '@jupyterlab/coreutils';
+import { TranslationBundle } from '@jupyterlab/translation';
 
 import { JsonObject } from './types';
 
@@ -29,6 +30,8 @@ export interface ISubmitSource {
   readonly label: string;
   /** Its path under the server's root; null for what is no file. */
   readonly path: string | null;
+  /** Its folder under the server's root, which the spec's paths are relative to; empty for the root itself. */
+  readonly folder: string;
   /** The spec's `source`, for all of it. */
   readonly spec: JsonObject;
   /** The ids of the cells that are selected; null when nothing but all of it can run. */
@@ -54,7 +57,45 @@ export interface IEditor {
 
 /** The folder that the spec's paths are relative to; none for the server's root. */
 export function baseOf(source: ISubmitSource): string | undefined {
-  return (source.path && PathExt.dirname(source.path)) || undefined;
+  return source.folder || undefined;
+}
+
+/** What keeps a source from being sent; null when nothing does. */
+export function sourceProblem(
+  { cloneOf, path, spec }: ISubmitSource,
+  trans: TranslationBundle
+): string | null {
+  if (cloneOf !== null) {
+    return null;
+  }
+  const { command, kind } = spec;
+  if (kind === 'command' && (typeof command !== 'string' || !command.trim())) {
+    return trans.__('Enter a command.');
+  }
+  return path !== null && !('kind' in spec)
+    ? trans.__(
+        'Enter the path of a notebook, a Python file, an sbatch script or a manifest.'
+      )
+    : null;
+}
+
+/** A shell command as a source, run in a folder under the server's root. */
+export function commandSource(
+  command: string,
+  folder: string,
+  label: string
+): ISubmitSource {
+  return {
+    label,
+    path: null,
+    folder,
+    spec: { kind: 'command', command },
+    cellIds: null,
+    cloneOf: null,
+    owner: null,
+    view: null,
+    editor: null
+  };
 }
 
 /** A file's name without its folder. */
@@ -88,6 +129,7 @@ export function fileSource(
   return {
     label: nameOf(path),
     path,
+    folder: PathExt.dirname(path),
     spec,
     cellIds: null,
     cloneOf: null,

@@ -8,11 +8,12 @@ import { baseOf, ISubmitSource } from './source';
 import { ITools } from './tools';
 import { IPreview, ISubmitBody } from './types';
 
-/** Ask in a dialog how to run something, and run it; null when the user would rather not. */
+/** Ask in a dialog how to run something, and run it; null when the user would rather not. With `findSource` the dialog asks what to run too. */
 export async function askAndSubmit(
   tools: ITools,
   source: ISubmitSource,
-  start?: IStart
+  start?: IStart,
+  findSource?: (path: string) => Promise<ISubmitSource>
 ): Promise<IRun | null> {
   const { cells, client, hyperPod, memory } = tools;
   const { clusterClient, runClient, trans } = hyperPod;
@@ -27,7 +28,8 @@ export async function askAndSubmit(
     history: new SubmitHistory({ cells, memory, runClient }),
     memory,
     trans,
-    start
+    start,
+    findSource
   });
   const dialog = new SubmitDialog(model, trans);
   void model.load();

@@ -41,6 +41,12 @@ export function selectedFile(tools: ITools): string | null {
   return path !== null && sourceOfFile(path) ? path : null;
 }
 
+/** The folder that the file browser shows, under the server's root. */
+export function currentFolder(tools: ITools): string {
+  const path = tools.browsers?.tracker.currentWidget?.model.path ?? '';
+  return path === '' ? '' : localPath(tools, path);
+}
+
 /** An open notebook as a source: its selected cells, or all of it. */
 export function notebookSource(
   tools: ITools,

@@ -129,7 +129,8 @@ function jsonObject(typed: string, trans: TranslationBundle): Json {
   return value as JsonObject;
 }
 
-function textOf(field: IField, value: Json): string {
+/** A value as it is typed into its field; empty for the standard one. */
+export function textOf(field: IField, value: Json): string {
   if (value === null || isStandard(field, value)) {
     return '';
   }

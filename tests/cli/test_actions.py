@@ -44,7 +44,7 @@ def test_why_tells_what_is_before_it(hpj, two):
     assert told["run_id"] == "second"
     assert "slot" in told["reason"]
     assert told["position"] == 1
-    assert "second: the only slot" in hpj("why", "second").ok().out
+    assert "second: waiting for" in hpj("why", "second").ok().out
     assert "is not waiting" in hpj("why", "first").ok().out
 
 

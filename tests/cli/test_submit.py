@@ -154,7 +154,7 @@ def test_a_dry_run_shows_all_and_sends_nothing(hpj, home):
     assert json.loads(document["rendered"])["launcher"] == "python"
     assert [part["text"] for part in document["parts"]] == ["print(x)"]
     for finding in document["findings"]:
-        assert finding.keys() == {"level", "code", "message", "hint", "field"}
+        assert finding.keys() == {"level", "code", "message", "hint", "field", "fixes"}
     assert home.bundles() == []
 
 
@@ -200,3 +200,9 @@ def test_no_file_of_a_run_holds_the_key_of_its_nodes(home):
     texts = [path.read_bytes() for path in bundle.rglob("*.json")]
     assert texts
     assert not [text for text in texts if b"meeting_key" in text]
+
+
+def test_slurms_name_of_the_time_limit_is_accepted_but_not_in_the_help(hpj):
+    document = hpj("submit", "-c", "true", "--time", "30m", "--dry-run", "--json").ok().json
+    assert json.loads(document["rendered"])["time_limit"] == 1800
+    assert "--time " not in hpj("submit", "--help").ok().out

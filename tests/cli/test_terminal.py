@@ -45,7 +45,7 @@ def test_a_long_wait_says_why(home):
     home.config.write_text("[clusters.local]\nslots = 1\n")
     home.process("submit", "-c", "sleep 8", "--name", "long").ok()
     shown = on_terminal(home, "submit", "-c", "true", "--follow")
-    assert "--- waiting: the only slot of this machine is in use by long" in shown
+    assert "--- waiting for long" in shown
 
 
 @pytest.mark.parametrize("option", ["--wait", "--follow"])
@@ -59,7 +59,7 @@ def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, opti
     assert waiting.stderr is not None
     assert waiting.stderr.readline() == b"second\n"
     assert (
-        b"--- waiting: the only slot of this machine is in use by long" in waiting.stderr.readline()
+        b"--- waiting for long" in waiting.stderr.readline()
     )
     home.process("hold", "second").ok()
     assert b"--- waiting: held" in waiting.stderr.readline()

@@ -162,7 +162,7 @@ async def test_what_would_start_now_does(session: KubernetesSession) -> None:
         lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now)
     )
     assert told.reason_code == "quota"
-    assert "with 1 node instead of 2 (--nodes 1)" in told.would_start_now
+    assert "with 1 node instead of 2 (--nodes 1)" in tuple(way.text for way in told.would_start_now)
     smaller = await waits(session, gpus_per_node=2, nodes=1)
     await session.until(smaller, lambda run: run.state == "running")
 
@@ -175,7 +175,9 @@ async def test_another_queue_that_has_room_is_named(session: KubernetesSession) 
     told = await until(
         lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now)
     )
-    assert told.would_start_now == ("in the queue spare (--queue spare)",)
+    assert tuple(way.text for way in told.would_start_now) == (
+        "in the queue spare (--queue spare)",
+    )
     elsewhere = await waits(session, queue="spare", gpus_per_node=2)
     await session.until(elsewhere, lambda run: run.state == "running")
 

@@ -76,15 +76,17 @@ def test_fewer_nodes_that_have_room() -> None:
     nodes = [node("a"), node("b"), node("c")]
     free = free_nodes(nodes, [held("p", "a", 1)], {})
     ways = smaller(wanted(3, 8), free, None)
-    assert ways.sentences == ("with 2 nodes instead of 3 (--nodes 2)",)
+    assert tuple(way.text for way in ways.changes) == ("with 2 nodes instead of 3 (--nodes 2)",)
 
 
 def test_fewer_accelerators_where_no_node_has_so_many() -> None:
     free = free_nodes([node("a")], [held("p", "a", 5)], {})
     ways = smaller(wanted(1, 8), free, None)
-    assert ways.sentences == ("with 3 accelerators on each node instead of 8 (--gpus-per-node 3)",)
+    assert tuple(way.text for way in ways.changes) == (
+        "with 3 accelerators on each node instead of 8 (--gpus-per-node 3)",
+    )
     ways = smaller(wanted(4, 8), free, None)
-    assert ways.sentences == (
+    assert tuple(way.text for way in ways.changes) == (
         "with 1 node instead of 4 and 3 accelerators on each node instead of 8 (--nodes 1 --gpus-per-node 3)",
     )
 
@@ -92,7 +94,7 @@ def test_fewer_accelerators_where_no_node_has_so_many() -> None:
 def test_nothing_where_all_is_taken() -> None:
     free = free_nodes([node("a")], [held("p", "a", 8)], {})
     ways = smaller(wanted(1, 2), free, None)
-    assert (ways.sentences, ways.try_count) == ((), 1)
+    assert (tuple(way.text for way in ways.changes), ways.try_count) == ((), 1)
 
 
 def test_nodes_that_take_no_pods_have_no_room() -> None:
@@ -111,7 +113,7 @@ def test_the_queue_s_quota_counts_too() -> None:
     free = free_nodes([node("a"), node("b"), node("c")], [], {})
     assert room.nodes(wanted(1, 4).per_pod) == 2
     ways = smaller(wanted(3, 4), free, room)
-    assert ways.sentences == ("with 2 nodes instead of 3 (--nodes 2)",)
+    assert tuple(way.text for way in ways.changes) == ("with 2 nodes instead of 3 (--nodes 2)",)
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
@@ -234,7 +236,7 @@ async def test_gpus_that_others_have(session: KubernetesSession) -> None:
         len(session.cluster.nodes),
     )
     assert told.tried
-    for way in told.would_start_now:
+    for way in tuple(way.text for way in told.would_start_now):
         assert "--gpus-per-node" in way
     answer = await session.hpj("why", run_id)
     assert "in use by" in answer.out

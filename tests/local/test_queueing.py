@@ -23,7 +23,7 @@ async def test_later_runs_wait_with_a_reason_and_in_order(local: LocalCluster) -
     third = await local.submit("date +%s%N", name="third")
     run = await local.until(second, lambda run: run.status.reason_code == "slots")
     assert run.state == "waiting"
-    assert run.status.reason == "the only slot of this machine is in use by first"
+    assert run.status.reason == "waiting for first"
     await local.until(third, lambda run: run.status.reason_code == "slots")
     why = await local.hyperpod.runs.explain_wait(third)
     assert why.position == 2

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from hyperpod_jlab.clusters.overview import (
     GpuShare,
-    GpuTotals,
     in_waiting_order,
     tiles_of,
-    totals_of,
 )
-from hyperpod_jlab.core.cluster import Job, Node, Resource
+from hyperpod_jlab.core.cluster import GpuTotals, Job, Node, Resource, gpu_totals
 
 
 def node(name: str, used: int, state: str = "up", total: int = 8, kind: str = "h100") -> Node:
@@ -48,10 +46,15 @@ def test_totals_tell_free_gpus_from_those_of_drained_nodes() -> None:
         node("c", 0, kind="a100", total=4),
         Node("cpu", "up"),
     ]
-    assert totals_of(tiles_of(nodes, [])) == [
+    assert gpu_totals(nodes) == (
         GpuTotals("h100", 16, 4, 5, 7),
         GpuTotals("a100", 4, 0, 4, 0),
-    ]
+    )
+
+
+def test_totals_are_unknown_where_a_node_hides_its_use() -> None:
+    hidden = Node("b", "up", accelerators=8, accelerators_free=None, accelerator_type="h100")
+    assert gpu_totals([node("a", 3), hidden]) == (GpuTotals("h100", 16, None, None, 0),)
 
 
 def test_who_has_an_expected_start_is_listed_first() -> None:

@@ -1,8 +1,10 @@
 """Pages, searches, downloads and lists of logs, and what else belongs to a run."""
 
 import asyncio
+import io
 import os
 import time
+import zipfile
 
 import pytest
 from tornado.httpclient import HTTPClientError
@@ -72,6 +74,64 @@ async def test_a_log_is_searched(api, ended_run):
         limit="1",
     )
     assert lines_of(page["frames"]) == ["line 10"]
+
+
+async def test_a_page_begins_at_a_time(api):
+    run = await api.submit("echo early; sleep 1.5; echo late")
+    await api.ended(run["run_id"])
+    path = f"runs/{run['run_id']}/logs"
+    found = await api.get(f"{path}/search", grep="late")
+    page = await api.get(path, direction="forward", since=str(found["hits"][0]["time"] - 0.2))
+    assert lines_of(page["frames"]) == ["late"]
+    before = await api.get(path, cursor=page["before"])
+    assert lines_of(before["frames"]) == ["early"]
+
+
+async def test_all_ranks_are_downloaded_as_one_text(api):
+    run = await api.submit("printf 'one\\ntwo'", resources={"nodes": 2})
+    await api.ended(run["run_id"])
+    path = f"runs/{run['run_id']}/logs/download"
+    response = await api.raw("GET", path, query={"node_logs": "false"})
+    assert f'filename="{run["run_id"]}.log"' in response.headers["Content-Disposition"]
+    lines = response.body.decode().splitlines()
+    assert sorted(lines) == ["0|one", "0|two", "1|one", "1|two"]
+    response = await api.raw("GET", path, query={"ranks": "1", "grep": "t"})
+    assert response.body == b"two\n"
+
+
+async def test_a_line_of_many_pieces_is_downloaded_as_one(api):
+    run = await api.submit("head -c 50000 /dev/zero | tr '\\0' x; echo; echo end")
+    await api.ended(run["run_id"])
+    response = await api.raw("GET", f"runs/{run['run_id']}/logs/download")
+    assert response.body == b"0|" + b"x" * 50_000 + b"\n0|end\n"
+
+
+async def test_all_ranks_are_downloaded_as_an_archive(api):
+    run = await api.submit("printf 'bar\\rfoo'", resources={"nodes": 2})
+    await api.ended(run["run_id"])
+    query = {"format": "zip", "node_logs": "false"}
+    response = await api.raw("GET", f"runs/{run['run_id']}/logs/download", query=query)
+    with zipfile.ZipFile(io.BytesIO(response.body)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    assert contents == {f"attempt-1/rank-{rank}.log": b"bar\rfoo" for rank in (0, 1)}
+
+
+async def test_a_histogram_counts_bytes_and_matching_lines_over_time(api):
+    run = await api.submit("echo ok; sleep 1.2; echo ERROR bad; sleep 1.2; echo ok")
+    await api.ended(run["run_id"])
+    path = f"runs/{run['run_id']}/logs/histogram"
+    found = await api.get(path, grep="ERROR", buckets="3", node_logs="false")
+    assert found["sizes"] == [3, 10, 3]
+    assert found["matches"] == [0, 1, 0]
+    assert (found["logs"], found["logs_total"], found["matches_until"]) == (1, 1, None)
+    assert found["end"] - found["begin"] > 2
+
+
+async def test_a_log_without_a_line_has_no_histogram(api):
+    run = await api.submit("true")
+    await api.ended(run["run_id"])
+    found = await api.get(f"runs/{run['run_id']}/logs/histogram", node_logs="false")
+    assert (found["begin"], found["sizes"]) == (None, [])
 
 
 @pytest.mark.parametrize(

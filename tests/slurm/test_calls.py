@@ -23,7 +23,7 @@ TIMES = (
     f"{SLURM}.queue.MIN_POLL_S",
     f"{SLURM}.queue.MAX_POLL_S",
     f"{SLURM}.queue._INACTIVE_AFTER_S",
-    f"{SLURM}.tables.IDLE_POLL_S",
+    f"{SLURM}.queue.TABLE_POLL_S",
     f"{SLURM}.tables.NAMES_TTL_S",
     f"{SLURM}.queue.SHARED_TTL_S",
     f"{SERVER}.run_events.MIN_INTERVAL_S",

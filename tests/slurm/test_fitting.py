@@ -55,6 +55,9 @@ def test_a_name_with_a_separator_breaks_no_other_row():
     ("spec", "codes"),
     [
         ({"queue": "p5", "resources": {"nodes": 2}}, ["too_many_nodes"]),
+        ({"queue": "p5"}, ["unused_gpus"]),
+        ({"queue": "p5", "resources": {"gpus_per_node": 1}}, []),
+        ({"queue": "p5", "slurm": {"flags": {"gpus": "1"}}}, []),
         ({"queue": "dev", "time_limit": "1h", "resources": {"nodes": 10}}, []),
         (
             {"queue": "dev", "time_limit": "1h", "resources": {"nodes": 3, "gpus_per_node": 1}},
@@ -87,6 +90,22 @@ def test_a_name_with_a_separator_breaks_no_other_row():
 )
 def test_what_is_found(spec: dict[str, Any], codes: list[str]):
     assert _codes(**spec) == codes
+
+
+def test_fixes_are_changes_of_the_spec():
+    def fixes(**spec: Any) -> list[tuple[str, dict[str, str | int | None]]]:
+        found = fitting_findings(_spec(**spec), LIMITS, hyperpod=False)
+        return [(fix.label, fix.set) for one in found for fix in one.fixes]
+
+    assert fixes(queue="p5") == [
+        ("Use 1 GPU", {"resources.gpus_per_node": 1}),
+        ("Use 8 GPUs", {"resources.gpus_per_node": 8}),
+    ]
+    assert fixes(queue="dev", time_limit="1h", resources={"nodes": 12}) == [
+        ("Use 10 nodes", {"resources.nodes": 10})
+    ]
+    assert fixes(queue="trn", time_limit="5h") == [("Use 4h", {"time_limit": 14400})]
+    assert fixes(queue="empty", time_limit="1h") == []
 
 
 def test_no_queue_named_and_no_default_one():

@@ -29,7 +29,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(
     sessions: Callable[..., SlurmSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine, "IDLE_POLL_S", 1.0)  # how old a look at the nodes may be
+    monkeypatch.setattr(engine, "REPAIRS_TTL_S", 1.0)  # how old a look at the nodes may be
     session = sessions(slurm, hyperpod="ml-cluster")
     seen: list[str] = []
 
@@ -68,7 +68,7 @@ async def test_other_reasons_and_other_clusters_say_nothing_of_a_repair(
     sessions: Callable[..., SlurmSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(engine, "IDLE_POLL_S", 0.0)
+    monkeypatch.setattr(engine, "REPAIRS_TTL_S", 0.0)
     plain, session = sessions(slurm), sessions(slurm, hyperpod="ml-cluster")
     run_id = await session.submit("sleep 600", slurm={"flags": {"nodelist": "node1"}})
     await session.running(run_id)

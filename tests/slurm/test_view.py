@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from hyperpod_jlab.core import cache
+from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.engines.slurm import client as bucket
-from hyperpod_jlab.engines.slurm import queue as shared
-from hyperpod_jlab.engines.slurm import queue as watch
+from hyperpod_jlab.engines.slurm import queue, tables
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, controller_query, queue_snapshot
+from hyperpod_jlab.engines.slurm.facts import ClusterFacts
+from hyperpod_jlab.engines.slurm.job_queue import JobQueue
+from hyperpod_jlab.engines.slurm.queue import PollInterval, controller_query
 from hyperpod_jlab.engines.slurm.tables import SlurmTables
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from tests.slurm.recorded import MARK, recorded
@@ -30,6 +32,7 @@ class Answers:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.broken = False
+        self.ended = False
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60
@@ -42,6 +45,8 @@ class Answers:
             return CommandOutput(1, "", f"{argv[0]}: error: Unable to contact slurm controller")
         mark = re.search("\x1e[0-9a-f]{12}", " ".join(argv))
         text = recorded("22.05", _ANSWERS[argv[0]])
+        if self.ended:
+            text = text.replace("RUNNING", "COMPLETED")
         return CommandOutput(0, text.replace(MARK, mark[0]) if mark else text, "")
 
     async def close(self) -> None:
@@ -62,7 +67,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which looks grow old."""
     ticking = Clock()
-    for module in (cache, watch, shared, bucket):
+    for module in (cache, queue, tables, bucket):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=ticking, monotonic=ticking))
     return ticking
 
@@ -74,24 +79,27 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def view(answers: Answers, clock: Clock, tmp_path: Path) -> SlurmTables:
+def view(
+    answers: Answers, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SlurmTables:
     """The tables of the cluster."""
     del clock
     client = SlurmClient(answers)
-    jobs = SharedQueue(lambda: queue_snapshot(client.squeue()), tmp_path / "all")
-    mine = SharedQueue(lambda: queue_snapshot(client.squeue(["--me"])), tmp_path / "mine")
-    return SlurmTables(client, jobs, mine, runs_here=True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pace = PollInterval()
+    pace._last_event_at -= 3600  # nothing happened for long
+    queue = JobQueue(client, ClusterFacts(client), pace, SlurmCluster(orchestrator="slurm"))
+    return SlurmTables(client, queue, pace, runs_here=True)
 
 
-async def test_a_panel_that_only_shows_clusters_costs_little(
+async def test_pages_that_are_open_cost_two_calls_a_minute(
     answers: Answers, view: SlurmTables, clock: Clock
 ) -> None:
-    for _ in range(60):
-        await view.cluster("ml", "slurm")
-        clock.now += 60
-    assert answers.calls.count("squeue") == 60
-    assert answers.calls.count("sinfo") <= 7
+    for _ in range(60 * 24):
+        await asyncio.gather(view.cluster("ml", "slurm"), view.nodes(), view.jobs())
+        clock.now += 2.5
     assert len(answers.calls) <= 2 * 60
+    assert answers.calls.count("squeue") >= 40
 
 
 async def test_more_panels_cost_no_more(answers: Answers, view: SlurmTables, clock: Clock) -> None:
@@ -109,12 +117,28 @@ async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: SlurmTab
     assert sorted(answers.calls) == ["sinfo", "squeue"]
 
 
-async def test_a_look_that_is_old_is_taken_anew(
+async def test_a_refresh_goes_past_all_caches(
     answers: Answers, view: SlurmTables, clock: Clock
 ) -> None:
+    before = await view.nodes()
+    clock.now += 6
+    assert await view.nodes() is before
+    view.forget()
+    after = await view.nodes()
+    assert (before.as_of, after.as_of) == (clock.now - 6, clock.now)
+    assert sorted(answers.calls) == ["sinfo", "sinfo", "squeue", "squeue"]
+
+
+async def test_nodes_are_read_again_once_a_job_has_changed(
+    answers: Answers, view: SlurmTables, clock: Clock
+) -> None:
+    """Else the nodes would say that a job's GPUs are free, up to 75 s long."""
     await view.nodes()
     clock.now += 6
-    await view.nodes()
+    view._queue.all_queue.forget()  # another process submitted a job
+    answers.ended = True
+    jobs, nodes = await view.jobs(), await view.nodes()
+    assert nodes.as_of == jobs.as_of == clock.now
     assert answers.calls.count("sinfo") == 2
 
 

@@ -160,7 +160,9 @@ async def test_all_gpus_are_taken_by_others(waiting: Waiting):
     assert told.holders == (Holder("alice", accelerators=32, nodes=4, jobs=1),)
     assert told.expected_start is not None
     assert 400 < told.expected_start - time.time() < 700
-    assert told.would_start_now == ("in the queue spare (--queue spare)",)
+    assert tuple(way.text for way in told.would_start_now) == (
+        "in the queue spare (--queue spare)",
+    )
     lines = await waiting.hpj("why", run)
     assert lines[0] == f"{run}: {told.reason}"
     assert "position         1" in lines
@@ -173,7 +175,9 @@ async def test_fewer_nodes_would_start(waiting: Waiting):
     await waiting.others("-N2", "--gres=gpu:8", "-t10")
     run = await waiting.submit(nodes=4)
     told = await waiting.why(run, "Resources")
-    assert told.would_start_now == ("with 2 nodes instead of 4 (--nodes 2)",)
+    assert tuple(way.text for way in told.would_start_now) == (
+        "with 2 nodes instead of 4 (--nodes 2)",
+    )
     assert 0 < told.tried < 8
     await waiting.hyperpod.runs.act(run, "cancel")
     await waiting.starts(await waiting.submit(nodes=2))
@@ -184,7 +188,7 @@ async def test_fewer_gpus_would_start(waiting: Waiting):
     await waiting.others("-p", "spare", "--gres=gpu:5", "-t10")
     run = await waiting.submit(gpus=8)
     told = await waiting.why(run, "Resources")
-    assert told.would_start_now == (
+    assert tuple(way.text for way in told.would_start_now) == (
         "with 3 accelerators on each node instead of 8 (--gpus-per-node 3)",
     )
     await waiting.hyperpod.runs.act(run, "cancel")
@@ -199,7 +203,7 @@ async def test_others_are_ahead_and_a_short_one_would_be_let_past(waiting: Waiti
     assert told.reason_code == "Priority"
     assert told.position == 2
     assert told.ahead == (f"{first} (alice)",)
-    (sentence,) = told.would_start_now
+    (sentence,) = tuple(way.text for way in told.would_start_now)
     found = re.fullmatch(
         r"with 1 node instead of 2 and with a time limit of (\d+) min \(--nodes 1 --time-limit (\d+m)\)",
         sentence,
@@ -217,7 +221,7 @@ async def test_nothing_would_start(waiting: Waiting):
     await waiting.planned(run, "Resources")
     waiting.testbed.forget_calls()
     told = await waiting.why(run, "Resources")
-    assert told.would_start_now == ()
+    assert tuple(way.text for way in told.would_start_now) == ()
     assert told.tried > 0
     asked = [call for call in waiting.testbed.calls() if "--test-only" in call.args]
     assert told.tried < len(asked) <= 8
@@ -229,7 +233,7 @@ async def test_a_queue_that_is_closed_for_the_user_is_not_named(waiting: Waiting
     await waiting.scontrol("update", "PartitionName=spare", "AllowAccounts=research")
     try:
         told = await waiting.why(run, "Resources")
-        assert told.would_start_now == ()
+        assert tuple(way.text for way in told.would_start_now) == ()
         assert told.tried > 0
     finally:
         await waiting.scontrol("update", "PartitionName=spare", "AllowAccounts=ALL")
@@ -243,7 +247,9 @@ async def test_before_maintenance_a_short_run_would_start(waiting: Waiting):
         told = await waiting.why(run, "ReqNodeNotAvail, Reserved for maintenance")
         assert told.reason_code == "ReqNodeNotAvail"
         assert "reserved for maintenance" in str(told.reason)
-        assert "with a time limit of 10 min (--time-limit 10m)" in told.would_start_now
+        assert "with a time limit of 10 min (--time-limit 10m)" in tuple(
+            way.text for way in told.would_start_now
+        )
         await waiting.starts(await waiting.submit(time_limit="10m"))
     finally:
         await waiting.scontrol("delete", "ReservationName=upkeep")
@@ -256,7 +262,9 @@ async def test_an_array_waits_as_one(waiting: Waiting):
     assert told.reason_code == "Resources"
     assert told.position == 1
     assert told.holders == (Holder("alice", accelerators=32, nodes=4, jobs=1),)
-    assert told.would_start_now == ("in the queue spare (--queue spare)",)
+    assert tuple(way.text for way in told.would_start_now) == (
+        "in the queue spare (--queue spare)",
+    )
 
 
 async def test_a_held_run_says_so_and_asks_nothing(waiting: Waiting):
@@ -265,7 +273,11 @@ async def test_a_held_run_says_so_and_asks_nothing(waiting: Waiting):
     assert told.reason_code == "held"
     assert "release it" in str(told.reason)
     assert (told.position, told.counted) == (None, None)
-    assert (told.holders, told.would_start_now, told.tried) == ((), (), 0)
+    assert (told.holders, tuple(way.text for way in told.would_start_now), told.tried) == (
+        (),
+        (),
+        0,
+    )
 
 
 async def test_a_run_that_waits_for_another(waiting: Waiting):
@@ -296,7 +308,9 @@ async def test_a_run_over_the_queues_limit_of_nodes(waiting: Waiting):
         told = await waiting.why(run, "PartitionNodeLimit")
         assert "it requests more (or fewer) nodes" in str(told.reason)
         assert told.position is None
-        assert told.would_start_now == ("with 3 nodes instead of 4 (--nodes 3)",)
+        assert tuple(way.text for way in told.would_start_now) == (
+            "with 3 nodes instead of 4 (--nodes 3)",
+        )
         await waiting.starts(await waiting.submit(nodes=3, gpus=1))
     finally:
         await waiting.scontrol("update", "PartitionName=dev", "MaxNodes=4")
@@ -311,7 +325,7 @@ async def test_a_run_over_the_limit_of_its_qos(waiting: Waiting):
         "your jobs that run have reached the limit of its QoS; wait until some end"
     )
     assert told.position is None
-    assert told.would_start_now == ()
+    assert tuple(way.text for way in told.would_start_now) == ()
 
 
 async def test_one_that_runs_does_not_wait(waiting: Waiting):

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.cluster import Cluster, WaitReason, gpu_totals
+from hyperpod_jlab.core.cluster import Blocker, Cluster, WaitReason, gpu_totals
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
@@ -130,6 +130,18 @@ class LocalOrchestrator(Orchestrator):
             reason_code=newest.reason_code if newest else None,
             position=len(runs_ahead) + 1,
             ahead=tuple(entry.run_id for entry in runs_ahead),
+            blockers=tuple(
+                Blocker(
+                    entry.run_id,
+                    entry.name,
+                    entry.user,
+                    run_id=entry.run_id,
+                    nodes=entry.nodes,
+                    accelerators=len(entry.gpus),
+                )
+                for entry in entries
+                if entry.state == "running"
+            ),
         )
 
     async def usage(self, bundle: BundleReader) -> Usage | None:

@@ -87,15 +87,11 @@ def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tupl
     running = [entry for entry in entries if entry.state == "running"]
     earlier = entries_ahead(entries, run_id)
     own_entry = next((entry for entry in entries if entry.run_id == run_id), None)
-    suffix = f"; {len(earlier)} before it" if earlier else ""
+    runs = "1 run" if len(earlier) == 1 else f"{len(earlier)} runs"
+    suffix = f" · {runs} ahead" if earlier else ""
     if len(running) >= board.slots:
-        slots = (
-            "the only slot of this machine is"
-            if board.slots == 1
-            else f"all {board.slots} slots of this machine are"
-        )
         names = ", ".join(entry.name for entry in running[:3])
-        return f"{slots} in use by {names}{suffix}", "slots"
+        return f"waiting for {names}{suffix}", "slots"
     used_gpus = sum(len(entry.gpus) for entry in running)
     if own_entry is not None and own_entry.gpus_wanted > board.gpus - used_gpus:
         return (

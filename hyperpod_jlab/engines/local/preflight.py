@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.core.errors import RefusedError
-from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.finding import Finding, Fix
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.studio import APPS, MIN_IDLE_MINUTES
 from hyperpod_jlab.engines.local import machine
@@ -158,6 +158,7 @@ def _sizes(spec: JobSpec) -> list[Finding]:
                 message=f"the local cluster simulates at most {MAX_NODES} nodes, not {spec.resources.nodes}",
                 hint="use fewer nodes, or another cluster",
                 field="resources.nodes",
+                fixes=(Fix(label=f"Use {MAX_NODES} nodes", set={"resources.nodes": MAX_NODES}),),
             )
         )
     elif spec.world_size > MAX_PROCESSES:
@@ -168,6 +169,12 @@ def _sizes(spec: JobSpec) -> list[Finding]:
                 message=f"{spec.world_size} processes are more than the limit of this machine ({MAX_PROCESSES})",
                 hint="use fewer nodes or processes, or another cluster",
                 field="resources.processes_per_node",
+                fixes=(
+                    Fix(
+                        label="Use 1 node and 1 rank",
+                        set={"resources.nodes": 1, "resources.processes_per_node": 1},
+                    ),
+                ),
             )
         )
     elif spec.world_size > 4 * machine.cpus():
@@ -199,6 +206,12 @@ def _gpus(spec: JobSpec) -> list[Finding]:
             message=f"{requested} {accelerator.kind} devices are requested, but this machine has {available}",
             hint="request fewer with --gpus-per-node, or use another cluster",
             field="resources.gpus_per_node",
+            fixes=(
+                Fix(
+                    label="Use no GPUs",
+                    set={"resources.gpus_per_node": None, "resources.accelerators": None},
+                ),
+            ),
         )
     ]
 
@@ -213,6 +226,7 @@ def _torch(spec: JobSpec, python: str, probed: Interpreter) -> list[Finding]:
             message=f"the launcher is torchrun, but {python} has no torch",
             hint="install torch there, set another --python, or use --launcher python",
             field="launcher",
+            fixes=(Fix(label="Use python", set={"launcher": "python"}),),
         )
     ]
 

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.storage.records import BundleReader
 
 
+REPAIRS_TTL_S = 15.0
+"""Seconds for which the repairs that HyperPod writes at its nodes are cached."""
+
+
 class SlurmOrchestrator(Orchestrator):
     """Runs as Slurm jobs."""
 
@@ -210,7 +214,9 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.observe import ordered_repairs
 
         async def load_repairs() -> dict[str, NodeRepair]:
-            return ordered_repairs(await self.tables.nodes_query.get(self._pace.table_max_age))
+            return ordered_repairs(
+                await self.tables.nodes_query.get(max(REPAIRS_TTL_S, self._pace.table_max_age))
+            )
 
         return await with_repairs(observations, bundles, load_repairs, SCHEDULER)
 

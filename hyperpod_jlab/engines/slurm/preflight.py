@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, StorageError, UnreachableError, nearest_hint
-from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.finding import Finding, Fix, gpu_fixes, unused_gpus
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import GuardPolicy
@@ -69,7 +69,12 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
         if not any(finding.level == "error" for finding in entry)
     ]
     result = fitting[0] if fitting else findings_by_queue[0]
-    return [*result, *_time(spec, queues), *_check_limits(spec, queues, limits, hyperpod)]
+    return [
+        *result,
+        *([] if result else _unused_gpus(spec, queues)),
+        *_time(spec, queues),
+        *_check_limits(spec, queues, limits, hyperpod),
+    ]
 
 
 def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
@@ -187,27 +192,60 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         hint = "request fewer on each node, and more nodes"
     else:
         return
-    yield Finding(level="error", code=code, message=message, hint=hint, field=field)
+    fixes = () if spec.resources.accelerators else gpu_fixes(max_count)
+    yield Finding(
+        level="error",
+        code=code,
+        message=message,
+        hint=hint,
+        field=field,
+        fixes=fixes if code == "too_many_gpus" else (),
+    )
+
+
+_GPU_FLAGS = ("gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task")
+"""sbatch options that request GPUs."""
+
+
+def _unused_gpus(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
+    """A run without GPUs in queues whose nodes all have them."""
+    if spec.resources.accelerator.count > 0 or any(flag in spec.slurm.flags for flag in _GPU_FLAGS):
+        return
+    groups = [group for queue in queues for group in queue.groups]
+    counts = {group.count("gpu") for group in groups}
+    if not counts or min(counts) == 0:
+        return
+    models = {entry.type for group in groups for entry in group.gres if entry.name == "gpu"}
+    names = ", ".join(queue.name for queue in queues)
+    yield unused_gpus(f"nodes of the queue {names}", filter(None, models), max(counts))
 
 
 def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
-    node_count = spec.resources.nodes
+    requested = spec.resources.nodes
     fitting = sum(group.nodes for group in queue.groups if _group_fits(spec, group))
-    problem = None
-    if queue.max_nodes is not None and node_count > queue.max_nodes:
-        problem = f"a job in the queue {queue.name} may have at most {queue.max_nodes}"
-    elif node_count > queue.nodes:
-        problem = f"the queue {queue.name} has {queue.nodes}"
-    elif node_count > fitting:
-        problem = f"only {fitting} of the {queue.nodes} in the queue {queue.name} have the requested resources"
-    if problem is not None:
-        yield Finding(
-            level="error",
-            code="too_many_nodes",
-            message=f"requested nodes: {node_count}; {problem}",
-            hint="request fewer with --nodes, or use another queue; list queues with: hpj queues",
-            field="resources.nodes",
-        )
+    most = min(fitting, queue.nodes, queue.max_nodes or queue.nodes)
+    if requested <= most:
+        return
+    if queue.max_nodes is not None and requested > queue.max_nodes:
+        available = f"allows {_nodes_text(queue.max_nodes)} per job"
+    elif requested > queue.nodes:
+        available = f"has {_nodes_text(queue.nodes)}"
+    else:
+        available = f"has {_nodes_text(fitting)} with the requested resources"
+    yield Finding(
+        level="error",
+        code="too_many_nodes",
+        message=f"queue {queue.name} {available}, {requested} requested",
+        hint="request fewer with --nodes, or use another queue; list queues with: hpj queues",
+        field="resources.nodes",
+        fixes=(Fix(label=f"Use {_nodes_text(most)}", set={"resources.nodes": most}),)
+        if most > 0
+        else (),
+    )
+
+
+def _nodes_text(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _group_fits(spec: JobSpec, group: NodeGroup) -> bool:
@@ -233,20 +271,30 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
             yield Finding(
                 level="warning",
                 code="no_time_limit",
-                message=f"neither the run nor the queue {names} has a time limit, so the scheduler cannot backfill the run",
+                message="no time limit set. With one, the scheduler can start your job earlier (backfill)",
                 hint="set a time limit with --time-limit, such as 2h",
                 field="time_limit",
+                fixes=(
+                    Fix(label="Use 1 hour", set={"time_limit": "1h"}),
+                    Fix(label="Use 4 hours", set={"time_limit": "4h"}),
+                ),
             )
         return
     max_limit = max(float("inf") if time is None else time for time in times)
     if spec.time_limit > max_limit:
+        limit_text = format_duration(max_limit)
         yield Finding(
             level="error",
             code="time_limit",
-            message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most "
-            f"{format_duration(max_limit)}",
-            hint=f"use --time-limit {format_duration(max_limit).replace(' ', '')} or less, or another queue",
+            message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most {limit_text}",
+            hint=f"use --time-limit {limit_text.replace(' ', '')} or less, or another queue",
             field="time_limit",
+            fixes=(
+                Fix(
+                    label=f"Use {limit_text.removesuffix(' 00m')}",
+                    set={"time_limit": int(max_limit)},
+                ),
+            ),
         )
 
 

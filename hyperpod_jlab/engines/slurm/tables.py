@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.bulk import without_collections
@@ -629,9 +629,9 @@ class SlurmTables:
         self.nodes_query = controller_query(self._load_nodes)
         self.queues_query = controller_query(self._load_queues)
         # Tables are requested page by page, so rows are cached until the next snapshot.
-        self._node_rows: Cache[Hashable, tuple[list[Node], object]] = Cache(_INFINITE, limit=1)
+        self._node_rows: Cache[Hashable, tuple[Rows[Node], object]] = Cache(_INFINITE, limit=1)
         self._rows = JobRows()
-        self._job_rows: Cache[Hashable, list[Job]] = Cache(_INFINITE, limit=1)
+        self._job_rows: Cache[Hashable, Rows[Job]] = Cache(_INFINITE, limit=1)
 
     async def nodes(self) -> Rows[Node]:
         """All nodes, with the jobs on them."""
@@ -651,9 +651,12 @@ class SlurmTables:
         """All users' jobs, including ended ones while the controller still knows them."""
         snapshot = await self._queue.all_queue.get(self._pace.table_max_age)
         own_names = frozenset({await self._queue.user_name()})
-        make = partial(asyncio.to_thread, self._rows.convert, snapshot.jobs, own_names)
-        rows = await self._job_rows.get((snapshot.time, own_names), make)
-        return Rows(rows, as_of=snapshot.time)
+
+        async def make() -> Rows[Job]:
+            rows = await asyncio.to_thread(self._rows.convert, snapshot.jobs, own_names)
+            return Rows(rows, as_of=snapshot.time)
+
+        return await self._job_rows.get((snapshot.time, own_names), make)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
         """The cluster's summary."""
@@ -702,12 +705,15 @@ class SlurmTables:
         return parse_partitions(await self._client.query(COMMAND))
 
     async def _build_node_rows(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> Rows[Node]:
-        async def make() -> tuple[list[Node], object]:
-            # The key includes the nodes themselves, so that no other snapshot gets the same id.
-            return await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs), nodes
+        as_of = min(jobs.time, time.time() - self.nodes_query.age)
+
+        async def make() -> tuple[Rows[Node], object]:
+            rows = await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs)
+            # The value includes the nodes themselves, so that no other snapshot gets the same id.
+            return Rows(rows, as_of=as_of), nodes
 
         rows, _ = await self._node_rows.get((id(nodes), jobs.time), make)
-        return Rows(rows, as_of=min(jobs.time, time.time() - self.nodes_query.age))
+        return rows
 
     def _groups(self) -> frozenset[str] | None:
         """This user's groups, if they are this machine's. None for root, who may use every queue."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from hyperpod_jlab.core.cluster import Holder, WaitReason
+from hyperpod_jlab.core.cluster import Blocker, Holder, StartNow, WaitReason
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -120,6 +121,16 @@ class Alternative:
             "time": None if self.limit is None else self.limit // 60,
         }
         return [f"--{name}={value}" for name, value in values.items() if value is not None]
+
+    def to_start(self, request: DryRunRequest) -> StartNow:
+        """The change as every interface shows it."""
+        return StartNow(
+            text=self.change_text(request),
+            nodes=self.nodes,
+            gpus_per_node=self.devices,
+            queue=self.queue,
+            time_limit=self.limit,
+        )
 
     def change_text(self, request: DryRunRequest) -> str:
         """A sentence with the `hpj submit` options."""
@@ -232,13 +243,13 @@ class AlternativeSearch:
         self._alternatives: list[tuple[int, Alternative]] = []
         self.try_count = 0
 
-    async def search(self) -> tuple[str, ...]:
-        """What would start now, as sentences: those found in time, the smallest changes first."""
+    async def search(self) -> tuple[StartNow, ...]:
+        """What would start now: those found in time, the smallest changes first."""
         with contextlib.suppress(TimeoutError, HyperpodError):
             async with asyncio.timeout(BUDGET):
                 await asyncio.gather(self._search_this_queue(), *self._other_queues())
         return tuple(
-            change.change_text(self._request) for _, change in sorted(self._alternatives, key=_rank)
+            change.to_start(self._request) for _, change in sorted(self._alternatives, key=_rank)
         )
 
     async def _search_this_queue(self) -> None:
@@ -424,8 +435,11 @@ async def explain(
     if job.state != "PENDING" or not needs_capacity(job.reason):
         return wait_reason
     queues = await query_capacities(client)
+    nodes = _possible_nodes(job, queues)
     wait_reason = replace(
-        wait_reason, holders=find_holders(snapshot.jobs, _possible_nodes(job, queues))
+        wait_reason,
+        holders=find_holders(snapshot.jobs, nodes),
+        blockers=find_blockers(snapshot.jobs, nodes),
     )
     request = await asyncio.to_thread(_read_request, bundle)
     if request is None:
@@ -487,6 +501,29 @@ def find_holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Hold
             key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user),
         )
     )
+
+
+def find_blockers(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Blocker, ...]:
+    """The jobs that run on these nodes, the first to end first."""
+    blockers = [
+        Blocker(
+            job=job.scheduler_id,
+            name=job.name,
+            user=job.user,
+            run_id=job.run_id,
+            nodes=job.node_count,
+            accelerators=sum(gres.count for gres in job.gres if gres.name in ACCELERATORS),
+            ends_at=job.ends_at,
+        )
+        for job in jobs
+        if not (job.is_ended or job.state in WAITING)
+        and any(name in nodes for name in expand(job.node_list))
+    ]
+    return tuple(sorted(blockers, key=_end_key)[:_MAX_NAMES])
+
+
+def _end_key(blocker: Blocker) -> tuple[float, str]:
+    return (math.inf if blocker.ends_at is None else blocker.ends_at), blocker.job
 
 
 def _priority_key(job: SlurmJob) -> tuple[int, int]:

@@ -1,15 +1,11 @@
-import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
-import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { ClusterPage } from '../page';
+import type { ClusterPage } from '../page';
 import { ITablePage } from '../types';
-
-const trans = nullTranslator.load('hyperpod_jlab');
+import { pageOf as fakePage } from './clusterFakes';
 
 const PROBLEM = {
   code: 'controller_down',
@@ -31,6 +27,7 @@ async function pageOf({
 }): Promise<ClusterPage> {
   const client = {
     configured: () => Promise.resolve([]),
+    cluster: () => new Promise(() => undefined),
     overview: () => Promise.resolve(answerOf('ClusterOverview')),
     queues: () => Promise.resolve([]),
     act: () => Promise.resolve([]),
@@ -42,16 +39,7 @@ async function pageOf({
         ...page
       })
   } as unknown as IClusterClient;
-  const shown = new ClusterPage({
-    cluster: 'ml',
-    client,
-    nodeClient: new FakeNodeClient(),
-    runChanged: new Signal({}),
-    openRun: () => undefined,
-    openTerminal: () => undefined,
-    openLogs: () => undefined,
-    trans
-  });
+  const shown = fakePage(client, { cluster: 'ml' });
   Widget.attach(shown, document.body);
   const queuesTab = () =>
     Array.from(shown.node.querySelectorAll('button')).find(
@@ -102,7 +90,7 @@ describe('A table of a cluster that does not answer', () => {
     page.dispose();
   });
 
-  it('says nothing of it while the cluster answers', async () => {
+  it('leaves the age to the page’s head while the cluster answers', async () => {
     const page = await pageOf({ as_of: null, problem: null });
     await until(() => page.node.textContent?.includes('dev') ?? false);
     expect(page.node.textContent).not.toContain('ago');

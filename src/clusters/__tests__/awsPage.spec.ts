@@ -1,42 +1,37 @@
 import { Clipboard } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { HyperpodPage } from '../awsPage';
-import { FakeEventClient } from '../../events/__tests__/fakes';
+import type { ClusterPage } from '../page';
 import {
   detail,
   FakeClusterClient,
   GOVERNANCE,
   NODE,
-  nodes
+  nodes,
+  pageOf,
+  row
 } from './clusterFakes';
 
-const trans = nullTranslator.load('hyperpod_jlab');
+/** A cluster on EKS with its description, as the server sends it. */
+function onEks(): Record<string, unknown> {
+  const cluster = { ...row('ml-cluster'), orchestrator: 'kubernetes' };
+  return { ...detail('ml-cluster'), cluster };
+}
 
-describe('HyperpodPage', () => {
+describe('The page of a HyperPod cluster', () => {
   let client: FakeClusterClient;
   let nodeClient: FakeNodeClient;
-  let page: HyperpodPage;
-  let showMetrics: jest.Mock;
+  let page: ClusterPage;
+  let connect: jest.Mock;
 
   beforeEach(() => {
     client = new FakeClusterClient();
     nodeClient = new FakeNodeClient();
-    showMetrics = jest.fn();
-    page = new HyperpodPage({
-      cluster: 'ml-cluster',
-      client,
-      nodeClient,
-      openTerminal: jest.fn(),
-      openLogs: jest.fn(),
-      eventClient: new FakeEventClient(),
-      showMetrics,
-      trans
-    });
+    connect = jest.fn();
+    page = pageOf(client, { nodeClient, connect });
   });
 
   afterEach(() => page.dispose());
@@ -52,7 +47,9 @@ describe('HyperpodPage', () => {
 
   function press(name: string): void {
     const found = Array.from(page.node.querySelectorAll('button')).find(
-      button => button.textContent === name
+      button =>
+        button.textContent === name ||
+        button.getAttribute('aria-label') === name
     );
     found?.click();
   }
@@ -63,10 +60,14 @@ describe('HyperpodPage', () => {
     await until(() => text().includes(NODE.name));
   }
 
-  it('opens its metrics', async () => {
+  it('has only the tabs that can work', async () => {
     await show();
-    press('Metrics');
-    expect(showMetrics).toHaveBeenCalledTimes(1);
+    const tabs = () =>
+      Array.from(page.node.querySelectorAll('[role="tab"]')).map(
+        tab => tab.textContent
+      );
+    await until(() => tabs().length === 4);
+    expect(tabs()).toEqual(['Overview', 'Nodes', 'Metrics', 'Settings']);
   });
 
   it('shows what the cluster is', async () => {
@@ -95,7 +96,7 @@ describe('HyperpodPage', () => {
     client.failure = ApiError.local('aws_throttled', 'too many calls', 502);
     press('Refresh');
     await until(() => text().includes('too many calls'));
-    expect(client.asked).toEqual([
+    expect(client.asked.filter(([what]) => what === 'ml-cluster')).toEqual([
       ['ml-cluster', false],
       ['ml-cluster', true]
     ]);
@@ -114,12 +115,7 @@ describe('HyperpodPage', () => {
     await until(() => said() > 0);
     expect(said()).toBe(1);
     expect(text()).not.toContain('in service');
-    press('Nodes');
-    await until(() => page.node.querySelector('[role=alert]') !== null);
-    // Both answers, that on the rows and that on what can be done, are there.
-    await new Promise(resolve => setTimeout(resolve, 50));
-    expect(said()).toBe(1);
-    expect(text()).not.toContain(NODE.name);
+    expect(page.node.querySelector('[role=tab]')).toBeNull();
   });
 
   it('takes the rows away of a cluster that was deleted while they were shown', async () => {
@@ -144,18 +140,15 @@ describe('HyperpodPage', () => {
     expect(text()).toContain(reason);
   });
 
-  it('says why AWS does not describe a cluster of the configuration, and what is none', async () => {
+  it('says why AWS does not describe a cluster', async () => {
     const problem = { code: 'missing_right', message: 'no right', hint: 'ask' };
     const cluster = { name: 'train', configured: true };
     client.detail = { cluster, problem };
     await show();
-    expect(page.node.querySelector('[role=alert]')?.textContent).toContain(
-      'no right'
-    );
+    expect(text()).toContain('no right');
     client.detail = { cluster };
-    press('Try again');
-    await until(() => text().includes('This is not a HyperPod cluster.'));
-    expect(page.node.querySelector('[role=alert]')).toBeNull();
+    press('Refresh');
+    await until(() => !text().includes('no right'));
   });
 
   it('shows its instances beside the scheduler’s nodes', async () => {
@@ -170,9 +163,6 @@ describe('HyperpodPage', () => {
     expect(text()).toContain('0 of 8');
     expect(text()).toContain('Job ids');
     expect(client.queries[0].refresh).toBe(false);
-    press('Refresh');
-    await until(() => client.queries.length === 2);
-    expect(client.queries[1].refresh).toBe(true);
   });
 
   it('has what AWS knows alone without columns for the scheduler, and says it once', async () => {
@@ -232,9 +222,10 @@ describe('HyperpodPage', () => {
   });
 
   it('shows the task governance, which is asked for only then', async () => {
+    client.detail = onEks();
     await show();
     expect(client.asked.some(([what]) => what.includes('/'))).toBe(false);
-    press('Task governance');
+    press('Settings');
     await until(() => text().includes('ml.g5.8xlarge'));
     for (const words of [
       '4 × ml.g5.8xlarge',
@@ -246,9 +237,15 @@ describe('HyperpodPage', () => {
     ]) {
       expect(text()).toContain(words);
     }
-    press('Refresh');
-    await until(() => client.asked.length === 3);
-    expect(client.asked[2]).toEqual(['ml-cluster/governance', true]);
+    const refresh = () =>
+      Array.from(page.node.querySelectorAll('button')).find(
+        button => button.textContent === 'Refresh'
+      );
+    refresh()?.click();
+    const governance = () =>
+      client.asked.filter(([what]) => what.includes('governance'));
+    await until(() => governance().length === 2);
+    expect(governance()[1]).toEqual(['ml-cluster/governance', true]);
     const { quotas } = GOVERNANCE;
     const flavor = 'ml.g5.8xlarge';
     const used = [
@@ -266,15 +263,16 @@ describe('HyperpodPage', () => {
       ...GOVERNANCE,
       quotas: [{ ...quotas[0], used, running: 3, waiting: 2 }]
     };
-    press('Refresh');
+    refresh()?.click();
     await until(() => text().includes('3 running, 2 waiting'));
     expect(text()).toContain('1 of it borrowed');
   });
 
   it('says why a cluster has no task governance', async () => {
+    client.detail = onEks();
     await show();
     client.failure = ApiError.local('no_governance', 'clusters on EKS', 422);
-    press('Task governance');
+    press('Settings');
     await until(() => text().includes('clusters on EKS'));
     expect(page.node.querySelector('[role=note]')?.textContent).toBe(
       'clusters on EKS'

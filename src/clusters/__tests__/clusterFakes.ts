@@ -1,3 +1,5 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
 import { answerOf } from '../../__tests__/answers';
 import type { Schema } from '../../api';
 import { IClusterClient } from '../client';
@@ -9,7 +11,12 @@ import {
   ITableQuery,
   TableKind
 } from '../types';
+import { FakeEventClient } from '../../events/__tests__/fakes';
 import { IGovernance } from '../../governance/types';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
+import { ClusterPage } from '../page';
+import { RegionChoice } from '../regions';
+import { ClusterStore } from '../store';
 
 /** When AWS was asked, in all answers here. */
 export const AS_OF = '2026-11-21T18:54:51.000Z';
@@ -188,6 +195,34 @@ export const GOVERNANCE = {
     }
   ]
 };
+
+/** The clusters of a fake server, read every 20 ms. */
+export function storeOf(client: IClusterClient): ClusterStore {
+  const regions = new RegionChoice({ get: () => new Promise(() => undefined) });
+  return new ClusterStore({ client, regions, interval: 20 });
+}
+
+/** A page of a cluster of a fake server. */
+export function pageOf(
+  client: IClusterClient,
+  more: Partial<ClusterPage.IOptions> = {}
+): ClusterPage {
+  return new ClusterPage({
+    cluster: 'ml-cluster',
+    client,
+    store: storeOf(client),
+    nodeClient: new FakeNodeClient(),
+    eventClient: new FakeEventClient(),
+    metricsClient: { metrics: () => new Promise(() => undefined) },
+    openTerminal: jest.fn(),
+    openLogs: jest.fn(),
+    newRun: jest.fn(),
+    connect: jest.fn(),
+    openRun: jest.fn(),
+    trans: nullTranslator.load('hyperpod_jlab'),
+    ...more
+  });
+}
 
 /**
  * A server that answers what the test says, and remembers what it was asked.

@@ -10,8 +10,9 @@ import {
   FakeNodeClient,
   problem
 } from '../../nodes/__tests__/fakes';
-import { FakeClusterClient, NODE, nodes } from './clusterFakes';
+import { FakeClusterClient, NODE, nodes, storeOf } from './clusterFakes';
 import { NodesTable } from '../nodesTable';
+import { ClusterView } from '../view';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 const SECOND = {
@@ -41,9 +42,12 @@ describe('Nodes of a cluster', () => {
     nodeClient = new FakeNodeClient();
     openTerminal = jest.fn();
     openLogs = jest.fn();
+    const cluster = 'ml-cluster';
     const props = {
-      ...{ client, nodeClient, openLogs, openTerminal, trans },
-      cluster: 'ml-cluster',
+      ...{ client, cluster, nodeClient, openLogs, openTerminal, trans },
+      view: new ClusterView(client, cluster, storeOf(client)),
+      openRun: jest.fn(),
+      node: null,
       isShown: () => page.isVisible
     };
     page = ReactWidget.create(React.createElement(NodesTable, props));
@@ -84,15 +88,6 @@ describe('Nodes of a cluster', () => {
     button(name)?.click();
     return filledDialog();
   }
-
-  it('are not read again by themselves where a scheduler has just said them', async () => {
-    client.nodeAnswer = nodes([NODE, SECOND], { as_of: null });
-    const interval = jest.spyOn(window, 'setInterval');
-    await show();
-    const waits = interval.mock.calls.map(([, time]) => time ?? 0);
-    expect(waits.filter(wait => wait >= 10_000)).toEqual([]);
-    interval.mockRestore();
-  });
 
   it.each([
     [true, 10_000],

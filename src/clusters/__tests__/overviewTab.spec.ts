@@ -1,27 +1,28 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
-import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import type { IRunChange } from '../../runs/model';
 import { clusters } from '../../submit/__tests__/fakes';
 import { OverviewTab } from '../overviewTab';
+import { ClusterView } from '../view';
+import { storeOf } from './clusterFakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 /** The text of the queues of an overview. */
 async function queuesText(queue: object): Promise<string> {
   const overview = answerOf('ClusterOverview', { queues: [queue] });
+  const client = { ...clusters, overview: () => Promise.resolve(overview) };
   const widget = ReactWidget.create(
     React.createElement(OverviewTab, {
       cluster: 'ml',
-      client: { ...clusters, overview: () => Promise.resolve(overview) },
-      runChanged: new Signal<unknown, IRunChange>({}),
+      client,
+      view: new ClusterView(client, 'ml', storeOf(client)),
       openRun: () => undefined,
-      openNodes: () => undefined,
+      openNode: () => undefined,
       trans
     })
   );

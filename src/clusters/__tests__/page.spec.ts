@@ -1,16 +1,15 @@
 import { Dialog } from '@jupyterlab/apputils';
-import { nullTranslator } from '@jupyterlab/translation';
-import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
 import { filledDialog, until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
-import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { ClusterPage } from '../page';
+import type { ClusterPage } from '../page';
+import { pageOf } from './clusterFakes';
 import { NODE } from './fakes';
 import {
   ICluster,
+  IClusterDetail,
   IJobOrder,
   IJobResult,
   ITablePage,
@@ -18,8 +17,6 @@ import {
   TableKind,
   TableRow
 } from '../types';
-
-const trans = nullTranslator.load('hyperpod_jlab');
 
 class FakeClusterClient implements IClusterClient {
   readonly queries: [TableKind, ITableQuery][] = [];
@@ -30,15 +27,24 @@ class FakeClusterClient implements IClusterClient {
   results: readonly IJobResult[] = [];
 
   readonly list = jest.fn();
-  readonly cluster = jest.fn();
+  async cluster(): Promise<IClusterDetail> {
+    const [cluster] = await this.configured();
+    return answerOf('ClusterDetail', { cluster });
+  }
+
   readonly overview = jest.fn(() =>
     Promise.resolve(answerOf('ClusterOverview'))
   );
   readonly governance = jest.fn();
 
+  asOf = '2026-11-26T09:00:00Z';
+  /** How often the clusters were read since it changed. */
+  rows = 0;
+
   configured(): Promise<readonly ICluster[]> {
-    const { actions, changes } = this;
-    const local = { name: 'local', default: true, actions, changes };
+    const { actions, asOf: as_of, changes } = this;
+    this.rows += 1;
+    const local = { actions, as_of, changes, configured: true, name: 'local' };
     return Promise.resolve([answerOf('Cluster', local)]);
   }
 
@@ -123,15 +129,9 @@ describe('ClusterPage', () => {
   beforeEach(async () => {
     client = new FakeClusterClient();
     opened = [];
-    page = new ClusterPage({
+    page = pageOf(client, {
       cluster: 'local',
-      client,
-      nodeClient: new FakeNodeClient(),
-      runChanged: new Signal({}),
-      openRun: runId => opened.push(runId),
-      openTerminal: instance => opened.push(instance),
-      openLogs: instance => opened.push(instance),
-      trans
+      openRun: runId => opened.push(runId)
     });
     Widget.attach(page, document.body);
     await until(() => page.node.querySelector('button') !== null);
@@ -154,11 +154,15 @@ describe('ClusterPage', () => {
       );
     tab.focus();
     press('ArrowLeft');
+    await until(() => document.activeElement?.textContent === 'Jobs');
+    press('ArrowLeft');
     await until(() => document.activeElement?.textContent === 'Overview');
     press('ArrowLeft');
-    await until(() => document.activeElement?.textContent === 'Finished');
+    await until(() => document.activeElement?.textContent === 'Nodes');
     press('ArrowRight');
     await until(() => document.activeElement?.textContent === 'Overview');
+    press('ArrowRight');
+    await until(() => document.activeElement?.textContent === 'Jobs');
     press('ArrowRight');
     await until(() => document.activeElement?.textContent === 'Queues');
     expect(document.activeElement?.getAttribute('aria-selected')).toBe('true');
@@ -182,6 +186,31 @@ describe('ClusterPage', () => {
     expect(page.node.textContent).toContain('drained');
   });
 
+  it('shows all about a node beside the table', async () => {
+    await show(page, 'Nodes');
+    button(page, 'n1').click();
+    const drawer = () => page.node.querySelector('aside');
+    await until(() => Boolean(drawer()?.querySelector('dl')));
+    expect(drawer()?.getAttribute('aria-label')).toBe('Node n1');
+    expect(drawer()?.textContent).toContain('disk = "full"');
+    button(page, 'mine').click();
+    expect(opened).toEqual(['r1']);
+    drawer()?.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })
+    );
+    await until(() => drawer() === null);
+  });
+
+  it('reads what is shown again whenever the scheduler was asked again', async () => {
+    const asked = client.kinds().length;
+    client.asOf = '2026-11-26T10:00:00Z';
+    client.rows = 0;
+    await until(() => client.kinds().length > asked);
+    const again = client.kinds().length;
+    await until(() => client.rows > 5);
+    expect(client.kinds()).toHaveLength(again);
+  });
+
   it('leaves out columns in which nothing stands', async () => {
     await show(page, 'Nodes');
     expect(titles(page)).toContain('Reason');
@@ -190,11 +219,12 @@ describe('ClusterPage', () => {
   });
 
   it('shows what ended: own runs, which have one order, and all jobs', async () => {
-    await show(page, 'Finished');
-    await until(() => client.last('ended') !== undefined);
-    expect(client.last('ended')?.sort).toBe('-ends_at');
-    expect(client.last('runs')).toBeDefined();
-    expect(page.node.querySelectorAll('input[type="search"]')).toHaveLength(1);
+    await show(page, 'Jobs');
+    button(page, 'Finished').click();
+    await until(() => client.last('ended')?.sort === '-ends_at');
+    button(page, 'My finished runs').click();
+    await until(() => client.last('runs') !== undefined);
+    await until(() => page.node.querySelector('input[type="search"]') === null);
   });
 
   it('has the server sort, and turns the order round', async () => {
@@ -314,9 +344,10 @@ describe('ClusterPage', () => {
       button(page, 'Change…').click();
       const find = () =>
         document.querySelectorAll<HTMLInputElement>('.jp-Dialog input');
-      await until(() => find().length === 2);
+      await until(() => find().length === 1);
+      // Those of the cluster, and that nothing is to be changed.
       await until(
-        () => document.querySelectorAll('.jp-Dialog option').length === 2
+        () => document.querySelectorAll('.jp-Dialog option').length === 3
       );
       find()[0].value = ' 2h ';
       await answer('Change');
@@ -336,7 +367,7 @@ describe('ClusterPage', () => {
       boxes()[1].click();
       await until(() => !isOff('Change…'));
       button(page, 'Change…').click();
-      const find = () => document.querySelectorAll('.jp-Dialog label');
+      const find = () => document.querySelectorAll('.jp-Dialog label > span');
       await until(() => find().length > 0);
       expect(Array.from(find()).map(label => label.textContent)).toEqual([
         'Queue'

@@ -1,31 +1,24 @@
-import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { FakeNodeClient } from '../../nodes/__tests__/fakes';
-import { HyperpodPage } from '../../clusters/awsPage';
+import type { ClusterPage } from '../../clusters/page';
 import { EVENT, FakeEventClient } from './fakes';
-import { FakeClusterClient } from '../../clusters/__tests__/clusterFakes';
-
-const trans = nullTranslator.load('hyperpod_jlab');
+import {
+  detail,
+  FakeClusterClient,
+  pageOf
+} from '../../clusters/__tests__/clusterFakes';
 
 describe('Events of a HyperPod cluster', () => {
   let events: FakeEventClient;
-  let page: HyperpodPage;
+  let page: ClusterPage;
 
   beforeEach(() => {
     events = new FakeEventClient();
-    page = new HyperpodPage({
-      cluster: 'ml-cluster',
-      client: new FakeClusterClient(),
-      nodeClient: new FakeNodeClient(),
-      openTerminal: jest.fn(),
-      openLogs: jest.fn(),
-      eventClient: events,
-      showMetrics: jest.fn(),
-      trans
-    });
+    const client = new FakeClusterClient();
+    client.detail = detail('ml-cluster', { provisioning: 'Continuous' });
+    page = pageOf(client, { eventClient: events });
   });
 
   afterEach(() => {
@@ -47,8 +40,12 @@ describe('Events of a HyperPod cluster', () => {
 
   async function open(): Promise<void> {
     Widget.attach(page, document.body);
-    await until(() => page.node.querySelectorAll('[role="tab"]').length > 2);
-    page.node.querySelectorAll<HTMLElement>('[role="tab"]')[2].click();
+    const tab = () =>
+      [...page.node.querySelectorAll<HTMLElement>('[role="tab"]')].find(
+        one => one.textContent === 'Events'
+      );
+    await until(() => tab() !== undefined);
+    tab()?.click();
     await until(() => events.queries.length > 0);
   }
 

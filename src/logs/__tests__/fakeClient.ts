@@ -4,7 +4,13 @@ import { Signal } from '@lumino/signaling';
 import { ApiError } from '../../api';
 import { ILogClient, IPageRequest, ISearchRequest } from '../client';
 import { ILogHandler } from '../socket';
-import { ILogAttempt, ILogHits, ILogPage, ILogRequest } from '../types';
+import {
+  ILogAttempt,
+  ILogHistogram,
+  ILogHits,
+  ILogPage,
+  ILogRequest
+} from '../types';
 import { block, frame, page } from './fakes';
 
 /** A log of numbered lines; the cursor before line n is `n`. */
@@ -15,6 +21,7 @@ export class FakeClient implements ILogClient {
 
   size: number;
   readonly connected = true;
+  readonly filters = true;
   readonly connectionChanged = new Signal<this, boolean>(this);
   readonly pages: IPageRequest[] = [];
   readonly follows: { request: ILogRequest; cursor?: string }[] = [];
@@ -53,7 +60,7 @@ export class FakeClient implements ILogClient {
     const begin = Number(request.cursor ?? 0);
     const found: number[] = [];
     for (let at = begin; at < begin + 1000 && at < this.size; at++) {
-      if (String(at).includes(request.grep)) {
+      if (new RegExp(request.grep ?? '').test(String(at))) {
         found.push(at);
       }
     }
@@ -66,6 +73,20 @@ export class FakeClient implements ILogClient {
       cursor: String(at)
     }));
     return Promise.resolve({ hits, next });
+  }
+
+  histogramValue: ILogHistogram = {
+    begin: null,
+    end: null,
+    sizes: [],
+    matches: [],
+    matches_until: null,
+    logs: 0,
+    logs_total: 0
+  };
+
+  histogram(): Promise<ILogHistogram> {
+    return Promise.resolve(this.histogramValue);
   }
 
   attempts: ILogAttempt[] = [];

@@ -38,6 +38,20 @@ describe('LogFeed', () => {
     expect(client.handler).toBeNull();
   });
 
+  it('keeps no line of another choice when one cannot be had', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    expect(feed.window.length).toBe(10);
+    client.failure = ApiError.local('no_such_log', 'the run has no rank 9');
+    await feed.choose({ ranks: [9] });
+    expect(feed.window.length).toBe(0);
+    client.failure = null;
+    await feed.choose({});
+    expect(feed.window.length).toBe(10);
+    feed.dispose();
+  });
+
   it('pages back to the first line and forward to the last one', async () => {
     const client = new FakeClient(3_000);
     const feed = new LogFeed({

@@ -15,6 +15,14 @@ function said(after: string, ...lines: string[]): ILogFrame {
   return frame(after, ...blocks);
 }
 
+/** A block of lines of several ranks, one rank after the other. */
+function repeated(after: string, lines: string[], ranks: number): ILogFrame {
+  const blocks = Array.from({ length: ranks }, (_, rank) =>
+    block(lines, { rank })
+  );
+  return frame(after, ...blocks);
+}
+
 function folded(window: LogWindow): FoldedRows {
   const rows = new FoldedRows(window);
   rows.folds = true;
@@ -30,7 +38,8 @@ function shown(rows: FoldedRows): string[] {
     const ranks = (item?.folded ?? []).map(row => row.origin.rank ?? -1);
     const [begin, end] = [Math.min(...ranks), Math.max(...ranks)];
     const who = ranks.length > 0 ? `${begin}-${end}` : item?.row.origin.rank;
-    found.push(`${item?.row.text ?? '?'} ${who ?? '?'}`);
+    const text = item?.texts.join('/') || `${item?.hidden ?? 0}x`;
+    found.push(`${text} ${who ?? '?'}`);
   }
   return found;
 }
@@ -114,6 +123,53 @@ describe('FoldedRows', () => {
     expect(rows.takeChanged().has(number)).toBe(true);
   });
 
+  it('folds a block of lines that ranks repeat', () => {
+    const window = new LogWindow();
+    const rows = folded(window);
+    window.append(said('1', 'own'));
+    window.append(repeated('2', ['a', 'b'], 3));
+    expect(shown(rows)).toEqual(['own 0', 'a/b 0-2']);
+    window.append(frame('3', block(['a'], { rank: 3 })));
+    expect(shown(rows)).toEqual(['own 0', 'a/b 0-2', 'a 3']);
+    window.append(frame('4', block(['b', 'c'], { rank: 3 })));
+    expect(shown(rows)).toEqual(['own 0', 'a/b 0-3', 'c 3']);
+    expectWhole(rows, window);
+    rows.toggle(rows.first + 1);
+    expect(shown(rows)).toHaveLength(10);
+    expectWhole(rows, window);
+    rows.toggle(rows.first + 4);
+    expect(shown(rows)).toEqual(['own 0', 'a/b 0-3', 'c 3']);
+  });
+
+  it('folds no block of which a part differs, or is gone', () => {
+    const window = new LogWindow(5);
+    const rows = folded(window);
+    window.append(
+      frame('1', block(['a', 'b']), block(['a', 'x'], { rank: 1 }))
+    );
+    expect(shown(rows)).toEqual(['a 0', 'b 0', 'a 1', 'x 1']);
+    window.append(repeated('2', ['a', 'b'], 3));
+    expect(shown(rows)).toEqual(['b 0', 'a/b 1-2']);
+    expectWhole(rows, window);
+  });
+
+  it('folds the lines of nodes, whatever they say', () => {
+    const window = new LogWindow();
+    const rows = folded(window);
+    rows.foldsNodes = true;
+    window.append(said('1', 'a'));
+    window.append(frame('2', block(['p', 'q', 'r'], { rank: null })));
+    expect(shown(rows)).toEqual(['a 0', '3x ?']);
+    expect(rows.hides(rows.first + 1)).toBe(true);
+    window.append(frame('3', block(['s'], { rank: null, node_rank: 1 })));
+    expect(shown(rows)).toEqual(['a 0', '4x ?']);
+    rows.toggle(rows.first + 1);
+    expect(shown(rows)).toEqual(['a 0', 'p ?', 'q ?', 'r ?', 's ?']);
+    expect(rows.row(rows.first + 1)?.isLead).toBe(true);
+    rows.foldsNodes = false;
+    expectWhole(rows, window);
+  });
+
   it('never folds more than its measure in one', () => {
     const window = new LogWindow();
     const rows = folded(window);
@@ -136,7 +192,10 @@ describe('FoldedRows', () => {
       );
     for (let step = 0; step < 2000; step++) {
       const what = random(10);
-      if (what < 5) {
+      if (what < 2) {
+        const lines = ['0', '1', '2'].slice(random(3));
+        window.append(repeated(`${step}`, lines, 1 + random(4)));
+      } else if (what < 5) {
         window.append(some(`${step}`));
       } else if (what < 7) {
         window.prepend([page(`-${step}`, [some(`p${step}`)])]);

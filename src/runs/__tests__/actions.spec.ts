@@ -7,9 +7,14 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 
 import { IHyperPod } from '../../tokens';
-import { actAfterQuestion, openPort, runAgain } from '../actions';
+import { actAfterQuestion, openPort, runAgain, switchTo } from '../actions';
 import { RunsModel } from '../model';
+import { IStartNow } from '../whyItWaits';
 import { FakeRunClient, run } from './fakes';
+
+function start(parts: Record<string, unknown>): IStartNow {
+  return answerOf('StartNow', { text: 'otherwise', ...parts });
+}
 
 describe('Actions that fail', () => {
   const trans = nullTranslator.load('hyperpod_jlab');
@@ -17,6 +22,7 @@ describe('Actions that fail', () => {
   let runs: RunsModel;
   let hyperPod: IHyperPod;
   let changes: string[];
+  let opened: string[];
   const line = { name: 'local', default: true, actions: [] };
 
   function told(): Notification.INotification[] {
@@ -32,7 +38,17 @@ describe('Actions that fail', () => {
       configured: () =>
         Promise.resolve([answerOf('Cluster', { ...line, changes })])
     };
-    hyperPod = { clusterClient, runs, trans } as unknown as IHyperPod;
+    hyperPod = {
+      clusterClient,
+      openRun: (runId: string) => {
+        opened.push(runId);
+        return Promise.resolve();
+      },
+      runClient: client,
+      runs,
+      trans
+    } as unknown as IHyperPod;
+    opened = [];
   });
 
   afterEach(() => {
@@ -79,22 +95,92 @@ describe('Actions that fail', () => {
       Dialog.flush();
       await until(() => document.querySelector('.jp-Dialog') === null);
     }
-    expect(client.calls[0]).toBe(`change ${run(1).run_id} 90m null`);
+    expect(client.calls).toContain(`change ${run(1).run_id} 90m null`);
+  });
+
+  it('shows the limit and the queue that are to be changed', async () => {
+    const waiting = run(1, { state: 'waiting', queue: 'train' });
+    client.runs = [waiting];
+    client.glance = answerOf('RunOverview', {
+      time_limit: 600,
+      queue: 'train'
+    });
+    const done = actAfterQuestion(hyperPod, waiting, 'change');
+    const field = <T extends Element>(name: string) =>
+      document.querySelector<T>(`.jp-Dialog ${name}`);
+    await until(() => field('option[value="dev"]') !== null);
+    expect(field<HTMLInputElement>('input')?.value).toBe('10m');
+    expect(field<HTMLSelectElement>('select')?.value).toBe('train');
+    field<HTMLElement>('.jp-mod-accept')?.click();
+    await done;
+    expect(client.calls.filter(call => call.startsWith('change'))).toEqual([]);
+    Dialog.flush();
+  });
+
+  it('does not offer another queue to what runs', async () => {
+    client.runs = [run(1)];
+    const done = actAfterQuestion(hyperPod, run(1), 'change');
+    await until(() => document.querySelector('.jp-Dialog input') !== null);
+    expect(document.querySelector('.jp-Dialog select')).toBeNull();
+    document.querySelector<HTMLElement>('.jp-mod-reject')?.click();
+    await done;
+    Dialog.flush();
   });
 
   it('asks for no more than its cluster can change', async () => {
-    client.runs = [run(1)];
+    const waiting = run(1, { state: 'waiting' });
+    client.runs = [waiting];
     changes = ['queue'];
-    const done = actAfterQuestion(hyperPod, run(1), 'change');
-    await until(() => document.querySelector('.jp-Dialog input') !== null);
-    const inputs =
-      document.querySelectorAll<HTMLInputElement>('.jp-Dialog input');
-    expect(inputs).toHaveLength(1);
-    inputs[0].value = 'dev';
+    const done = actAfterQuestion(hyperPod, waiting, 'change');
+    await until(() => document.querySelector('option[value="dev"]') !== null);
+    expect(document.querySelector('.jp-Dialog input')).toBeNull();
+    const select =
+      document.querySelector<HTMLSelectElement>('.jp-Dialog select');
+    if (select) {
+      select.value = 'dev';
+    }
     document.querySelector<HTMLElement>('.jp-mod-accept')?.click();
     await done;
-    expect(client.calls[0]).toBe(`change ${run(1).run_id} null dev`);
+    expect(client.calls).toContain(`change ${run(1).run_id} null dev`);
     Dialog.flush();
+  });
+
+  it('moves a waiting run to another queue where it waits', async () => {
+    client.runs = [run(1)];
+    const app = { commands: {} } as unknown as JupyterFrontEnd;
+    await switchTo(app, hyperPod, run(1), start({ queue: 'dev' }));
+    expect(client.calls).toContain(`change ${run(1).run_id} null dev`);
+    expect(opened).toEqual([]);
+  });
+
+  it('submits a run anew with fewer nodes before it cancels the old one', async () => {
+    client.runs = [run(1)];
+    const sent: unknown[] = [];
+    const execute = (id: string, args: unknown) => {
+      sent.push(id, args);
+      return Promise.resolve({ run_id: 'new' });
+    };
+    const app = { commands: { execute } } as unknown as JupyterFrontEnd;
+    await switchTo(app, hyperPod, run(1), start({ nodes: 1 }));
+    expect(sent).toEqual([
+      'hyperpod:submit',
+      {
+        cloneOf: run(1).run_id,
+        spec: { resources: { nodes: 1 } },
+        run: true
+      }
+    ]);
+    expect(client.calls).toContain(`cancel ${run(1).run_id}`);
+    expect(opened).toEqual(['new']);
+  });
+
+  it('keeps a waiting run when the other one is refused', async () => {
+    client.runs = [run(1)];
+    const execute = () => Promise.reject(new Error('no quota'));
+    const app = { commands: { execute } } as unknown as JupyterFrontEnd;
+    await switchTo(app, hyperPod, run(1), start({ nodes: 1 }));
+    expect(client.calls).not.toContain(`cancel ${run(1).run_id}`);
+    expect(told()[0].message).toContain('no quota');
   });
 
   it('says why a run can’t be run again', async () => {

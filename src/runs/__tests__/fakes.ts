@@ -1,13 +1,15 @@
 import { answerOf } from '../../__tests__/answers';
 import type { ActionKind, IChange } from '../../actions/kinds';
-import { ApiError } from '../../api';
+import { ApiError, Schema } from '../../api';
 import {
   ICodeFile,
   INamedText,
   IRunClient,
   IRunMetrics,
+  IRunOverview,
   IRunPage,
   IRunQuery,
+  IRunResources,
   IUsage,
   IWaitReason
 } from '../client';
@@ -73,6 +75,27 @@ export class FakeRunClient implements IRunClient {
   why(runId: string): Promise<IWaitReason> {
     this.calls.push(`why ${runId}`);
     return Promise.resolve(this.wait);
+  }
+
+  glance: IRunOverview = answerOf('RunOverview');
+
+  overview(runId: string): Promise<IRunOverview> {
+    this.calls.push(`overview ${runId}`);
+    return Promise.resolve(this.glance);
+  }
+
+  sampled: IRunResources = answerOf('RunResources');
+
+  resources(runId: string, node: number | null): Promise<IRunResources> {
+    this.calls.push(`resources ${runId} ${node ?? ''}`.trim());
+    return Promise.resolve(this.sampled);
+  }
+
+  sent: readonly Schema<'SentCellText'>[] = [];
+
+  cells(runId: string): Promise<readonly Schema<'SentCellText'>[]> {
+    this.calls.push(`cells ${runId}`);
+    return Promise.resolve(this.sent);
   }
 
   used: IUsage | null = null;

@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import type { ActionKind } from '../../actions/kinds';
 import { FakeClient } from '../../logs/__tests__/fakeClient';
@@ -11,6 +12,7 @@ import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
+const ELAPSED = '.jp-HyperPod-Elapsed';
 const WAYS_IN = '.jp-HyperPod-WaysIn';
 
 // The test's browser has no layout to watch.
@@ -32,6 +34,7 @@ describe('RunPage', () => {
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
   let hasPorts = false;
+  let hasMetrics = false;
   let page: RunPage;
   let logClient: FakeClient;
 
@@ -44,10 +47,17 @@ describe('RunPage', () => {
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
+      hasMetrics: () => Promise.resolve(hasMetrics),
       hasPorts: () => Promise.resolve(hasPorts),
       openPort: (_, node, port) => acts.push(`port ${node}:${port}`),
       openRun: runId => acts.push(`open ${runId}`),
-      openPlace: (_, place) => acts.push(`line ${place.line}`)
+      openPlace: (_, place) => acts.push(`line ${place.line}`),
+      openSource: one => acts.push(`source ${one.name}`),
+      runNow: clone ? one => acts.push(`now ${one.name}`) : null,
+      switchTo: (_, change) => {
+        acts.push(`switch ${change.text}`);
+        return Promise.resolve();
+      }
     };
     logClient = new FakeClient(10);
     const runClient = client;
@@ -63,6 +73,27 @@ describe('RunPage', () => {
     return Array.from(found).map(item => item.textContent ?? '');
   }
 
+  /** What the menu of further actions offers. */
+  function inMenu(): string[] {
+    const button = page.node.querySelector<HTMLElement>(
+      '[aria-label="More actions"]'
+    );
+    button?.click();
+    const items = document.querySelectorAll('.lm-Menu-itemLabel');
+    const texts = Array.from(items).map(item => item.textContent ?? '');
+    document.querySelectorAll('.lm-Menu').forEach(menu => menu.remove());
+    return texts;
+  }
+
+  async function showTab(label: string): Promise<void> {
+    const tab = () =>
+      [...page.node.querySelectorAll<HTMLElement>('[role="tab"]')].find(
+        one => one.textContent === label
+      );
+    await until(() => tab() !== undefined);
+    tab()?.click();
+  }
+
   afterEach(() => {
     page.dispose();
     runs.dispose();
@@ -71,13 +102,13 @@ describe('RunPage', () => {
   it('has buttons that fit the state', async () => {
     client.runs = [run(1)];
     await show(run(1).run_id);
-    expect(buttons()).toEqual(['Cancel', 'Run again…', 'Copy command']);
+    expect(buttons()).toEqual(['Cancel', 'Run again…', '⋯']);
     page.node.querySelector<HTMLElement>('.jp-mod-warn')?.click();
     expect(acts).toEqual(['cancel run 1']);
     client.runs = [run(1, { state: 'succeeded', exit_code: 0 })];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
-    expect(buttons()).toEqual(['Run again…', 'Copy command']);
+    expect(buttons()).toEqual(['Run again…', '⋯']);
     expect(page.title.label).toBe('run 1');
   });
 
@@ -85,15 +116,17 @@ describe('RunPage', () => {
     able = ['cancel', 'hold', 'release', 'requeue', 'change'];
     client.runs = [run(1)];
     await show(run(1).run_id, false);
-    await until(() => buttons().length === 4);
-    expect(buttons().slice(0, 3)).toEqual(['Cancel', 'Requeue', 'Change…']);
+    await until(() => buttons().length === 2);
+    expect(buttons()).toEqual(['Cancel', '⋯']);
+    await until(() => inMenu().length === 3);
+    expect(inMenu()).toEqual(['Requeue', 'Change…', 'Copy command']);
     client.runs = [run(1, { state: 'waiting' })];
     await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Hold');
     client.runs = [run(1, { state: 'waiting', reason_code: 'held' })];
     await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Release');
-    expect(buttons()[2]).toBe('Change…');
+    expect(inMenu()).toEqual(['Change…', 'Copy command']);
     able = ['cancel'];
   });
 
@@ -102,15 +135,18 @@ describe('RunPage', () => {
     hasPorts = true;
     client.runs = [run(1, { user: 'bob', own: true })];
     await show(run(1).run_id);
-    await until(() => buttons().length === 5);
+    await until(() => inMenu().length === 3);
+    const title = () =>
+      page.node.querySelector('.jp-HyperPod-RunHeader-facts')?.textContent;
+    await showTab('Overview');
     await until(() => page.node.querySelector(WAYS_IN) !== null);
-    expect(page.node.querySelector('dl')?.textContent).not.toContain('bob');
+    expect(title()).not.toContain('bob');
     client.runs = [run(1, { user: 'bob', own: false })];
     await runs.get(run(1).run_id);
-    await until(() => buttons().length === 2);
-    expect(buttons()).toEqual(['Run again…', 'Copy command']);
-    expect(page.node.querySelector(WAYS_IN)).toBeNull();
-    expect(page.node.querySelector('dl')?.textContent).toContain('Userbob');
+    await until(() => inMenu().length === 1);
+    expect(buttons()).toEqual(['Run again…', '⋯']);
+    await until(() => page.node.querySelector(WAYS_IN) === null);
+    expect(title()).toContain('bob');
     able = ['cancel'];
     hasPorts = false;
   });
@@ -122,17 +158,93 @@ describe('RunPage', () => {
       );
     client.runs = [run(1, { kind: 'PyTorchJob' })];
     await show(run(1).run_id);
-    expect(facts()).toContain('KindPyTorchJob');
+    await showTab('Overview');
+    await until(() => facts().includes('KindPyTorchJob'));
     client.runs = [run(1, { kind: null, state: 'succeeded' })];
     await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
     expect(facts().some(fact => fact?.startsWith('Kind'))).toBe(false);
   });
 
+  it('shows the log of what runs, and the overview of what waits or failed', async () => {
+    const shown = () =>
+      page.node.querySelector('[aria-selected="true"]')?.textContent;
+    client.runs = [run(1)];
+    await show(run(1).run_id);
+    await until(() => shown() === 'Log');
+    client.runs = [run(1, { state: 'failed' })];
+    await runs.get(run(1).run_id);
+    await until(() => (page.node.textContent ?? '').includes('Failed'));
+    expect(shown()).toBe('Log');
+    page.dispose();
+    runs.dispose();
+    await show(run(1).run_id);
+    await until(() => shown() === 'Overview');
+    page.dispose();
+    runs.dispose();
+    client.runs = [run(1, { state: 'waiting' })];
+    await show(run(1).run_id);
+    await until(() => shown() === 'Overview');
+    client.runs = [run(1)];
+    await runs.get(run(1).run_id);
+    await until(() => shown() === 'Log');
+  });
+
+  it('changes no tab that the user has chosen', async () => {
+    client.runs = [run(1, { state: 'waiting' })];
+    await show(run(1).run_id);
+    await showTab('Settings');
+    client.runs = [run(1)];
+    await runs.get(run(1).run_id);
+    await until(
+      () => page.node.querySelector('[data-state="running"]') !== null
+    );
+    expect(page.node.querySelector('[aria-selected="true"]')?.textContent).toBe(
+      'Settings'
+    );
+  });
+
+  it('asks for nothing that nobody looks at', async () => {
+    client.calls.length = 0;
+    client.runs = [run(1)];
+    await show(run(1).run_id);
+    await until(() => client.calls.length > 1);
+    const kinds = new Set(client.calls.map(call => call.split(' ')[0]));
+    expect([...kinds].sort()).toEqual(['get', 'overview']);
+  });
+
+  it('has a tab for what AWS measures only where it measures', async () => {
+    const tabs = () =>
+      [...page.node.querySelectorAll('[role="tab"]')].map(
+        one => one.textContent
+      );
+    client.runs = [run(1)];
+    await show(run(1).run_id);
+    await until(() => tabs().length > 0);
+    expect(tabs()).toEqual(['Overview', 'Log', 'Code', 'Settings']);
+    page.dispose();
+    runs.dispose();
+    hasMetrics = true;
+    await show(run(1).run_id);
+    await until(() => tabs().includes('Metrics'));
+    hasMetrics = false;
+  });
+
+  it('shows the time against its limit', async () => {
+    const startedAt = new Date(Date.now() - 60_000).toISOString();
+    client.runs = [run(1, { started_at: startedAt })];
+    client.glance = answerOf('RunOverview', { time_limit: 1800 });
+    await show(run(1).run_id);
+    await until(() => page.node.querySelector('progress') !== null);
+    expect(page.node.querySelector('progress')?.max).toBe(1800);
+    expect(page.node.textContent).toContain('/ 30:00');
+    client.glance = answerOf('RunOverview');
+  });
+
   it('offers nothing that is not there', async () => {
     client.runs = [run(1)];
     await show(run(1).run_id, false);
-    expect(buttons()).toEqual(['Cancel', 'Copy command']);
+    expect(buttons()).toEqual(['Cancel', '⋯']);
   });
 
   it('names the rank that failed first, and shows its log', async () => {
@@ -140,9 +252,10 @@ describe('RunPage', () => {
     const attempt = { number: 1, state: 'failed', first_error: error };
     client.runs = [run(1, { state: 'failed', attempts: [attempt] })];
     await show(run(1).run_id);
-    const text = page.node.querySelector('.jp-HyperPod-RunHeader-error');
-    expect(text?.textContent).toContain('Rank 3 failed first: ValueError: NaN');
-    text?.querySelector('button')?.click();
+    const card = page.node.querySelector('.jp-HyperPod-Failure');
+    expect(card?.textContent).toContain('ValueError: NaN');
+    expect(card?.textContent).toContain('Rank 3 failed first');
+    card?.querySelector('button')?.click();
     expect(page.log.model.ranks).toBe('3');
   });
 
@@ -192,6 +305,8 @@ describe('RunPage', () => {
       run(1, { run_id: `${run(1).run_id}.${index}`, state });
     client.family = [child(0, 'succeeded'), child(1, 'failed')];
     await show(run(1).run_id);
+    await showTab('Overview');
+    await until(() => page.node.querySelector('details') !== null);
     const details = page.node.querySelector('details');
     expect(details?.textContent).toBe('Array: 1 failed, 1 succeeded');
     expect(client.calls).not.toContain(`children ${run(1).run_id}`);
@@ -218,12 +333,12 @@ describe('RunPage', () => {
     client.runs = [run(1, { started_at: startedAt })];
     await show(run(1).run_id);
     const text = () => page.node.textContent ?? '';
-    expect(text()).toContain('Running for');
+    expect(page.node.querySelector(ELAPSED)).not.toBeNull();
     client.runs = [];
     await runs.act(run(1).run_id, 'cancel').catch(() => undefined);
     await until(() => text().includes('This run was removed.'));
     expect(buttons()).toEqual([]);
-    expect(text()).not.toContain('Running for');
+    expect(page.node.querySelector(ELAPSED)).toBeNull();
     await until(() => text().includes('Its log is no longer available'));
     client.runs = [run(1)];
     await runs.get(run(1).run_id);

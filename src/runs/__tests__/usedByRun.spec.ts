@@ -1,12 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
+import * as React from 'react';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import { RunHeader } from '../header';
-import { RunsModel } from '../model';
-import { RunPageModel } from '../pageModel';
-
+import { UsedByRun } from '../usedByRun';
 import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -26,31 +25,22 @@ const AMOUNTS = {
 
 describe('UsedByRun', () => {
   let client: FakeRunClient;
-  let runs: RunsModel;
-  let model: RunPageModel;
-  let header: RunHeader;
+  let widget: Widget;
 
   async function show(state: string, used: object | null): Promise<string> {
     client.used = used && answerOf('Usage', used);
-    client.runs = [run(1, { state })];
-    header = new RunHeader(
-      model,
-      {
-        act: () => undefined,
-        able: () => Promise.resolve([]),
-        clone: null,
-        copyCommand: () => undefined,
-        copyShell: () => undefined,
-        hasPorts: () => Promise.resolve(false),
-        openPort: () => undefined,
-        openRun: () => undefined,
-        openPlace: () => undefined
-      },
-      trans
+    const shown = run(1, { state, orchestrator: 'slurm' });
+    const load = () => client.usage(shown.run_id);
+    widget = ReactWidget.create(
+      React.createElement(
+        'div',
+        null,
+        React.createElement('h1', null, shown.name),
+        React.createElement(UsedByRun, { run: shown, trans, load })
+      )
     );
-    Widget.attach(header, document.body);
-    await model.load();
-    await until(() => header.node.querySelector('h1') !== null);
+    Widget.attach(widget, document.body);
+    await until(() => widget.node.querySelector('h1') !== null);
     if (used) {
       await until(() => part() !== null);
     }
@@ -58,19 +48,15 @@ describe('UsedByRun', () => {
   }
 
   function part(): Element | null {
-    return header.node.querySelector('dl[aria-label="Usage"]');
+    return widget.node.querySelector('.jp-HyperPod-Usage');
   }
 
   beforeEach(() => {
     client = new FakeRunClient();
-    runs = new RunsModel({ client });
-    model = new RunPageModel(runs, run(1).run_id);
   });
 
   afterEach(() => {
-    header.dispose();
-    model.dispose();
-    runs.dispose();
+    widget.dispose();
   });
 
   it('is not asked for while the run continues', async () => {
@@ -84,7 +70,7 @@ describe('UsedByRun', () => {
     expect(text).toContain('CPU-hours2');
     expect(text).toContain('Peak memory1.5 GiB');
     expect(text).toContain('Signal11');
-    expect(text).toContain('scheduler accounting');
+    expect(text).toContain('from the scheduler’s accounting');
     expect(client.calls.filter(call => call.startsWith('usage'))).toHaveLength(
       1
     );
@@ -98,7 +84,7 @@ describe('UsedByRun', () => {
       max_memory: 200 * 2 ** 20,
       signal: null
     });
-    expect(text).toContain('launcher measurements');
+    expect(text).toContain('measured by the launcher; Slurm accounting is off');
     expect(text).toContain('Peak memory200 MiB');
     expect(text).not.toContain('GPU-hours');
     expect(text).not.toContain('Signal');

@@ -7,7 +7,7 @@ import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IWaitReason } from '../client';
-import { WhyItWaits } from '../whyItWaits';
+import { IStartNow, WhyItWaits } from '../whyItWaits';
 import { run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -16,6 +16,7 @@ describe('WhyItWaits', () => {
   let asked: number;
   let answer: () => Promise<IWaitReason>;
   let widget: Widget;
+  let switched: string[];
 
   const load = (): Promise<IWaitReason> => {
     asked += 1;
@@ -27,58 +28,41 @@ describe('WhyItWaits', () => {
       Promise.resolve(answerOf('WaitReason', { run_id: 'x', ...parts }));
   }
 
-  async function show(state: string, reason?: string): Promise<void> {
-    const shown = run(1, { state, reason });
-    const props = { run: shown, trans, load };
-    widget = ReactWidget.create(
-      React.createElement(
-        'div',
-        null,
-        React.createElement('h1', null, shown.name),
-        React.createElement(WhyItWaits, props)
-      )
-    );
+  async function show(reason?: string): Promise<void> {
+    const shown = run(1, { state: 'waiting', reason });
+    const switchTo = (change: IStartNow) => {
+      switched.push(change.text);
+      return Promise.resolve();
+    };
+    const openRun = (runId: string) => void switched.push(`open ${runId}`);
+    const props = { run: shown, trans, load, switchTo, openRun };
+    widget = ReactWidget.create(React.createElement(WhyItWaits, props));
     Widget.attach(widget, document.body);
-    await until(() => widget.node.querySelector('h1') !== null);
+    await until(() => text().includes('Updated'));
   }
 
-  function part(): HTMLDetailsElement | null {
-    return widget.node.querySelector('details');
+  function text(): string {
+    return widget.node.textContent ?? '';
   }
 
-  async function open(): Promise<string> {
-    const details = part();
-    if (!details) {
-      throw new Error('nothing to open');
-    }
-    details.open = true;
-    details.dispatchEvent(new Event('toggle'));
-    await until(() => details.querySelector('dl, [role="alert"]') !== null);
-    return details.textContent ?? '';
+  function button(label: string): HTMLElement | undefined {
+    return [...widget.node.querySelectorAll('button')].find(
+      one => one.textContent === label
+    );
   }
 
   beforeEach(() => {
     asked = 0;
+    switched = [];
     says({});
   });
 
   afterEach(() => {
+    jest.restoreAllMocks();
     widget.dispose();
   });
 
-  it('is not there when the run does not wait', async () => {
-    await show('running');
-    expect(part()).toBeNull();
-  });
-
-  it('asks only once it is opened', async () => {
-    await show('waiting');
-    expect(asked).toBe(0);
-    await open();
-    expect(asked).toBe(1);
-  });
-
-  it('says the place, who is in the way and what would start', async () => {
+  it('says the place and who is in the way', async () => {
     says({
       reason: 'others use them',
       position: 12,
@@ -87,53 +71,84 @@ describe('WhyItWaits', () => {
       holders: [
         { user: 'alice', accelerators: 24, nodes: 3, jobs: 1 },
         { user: 'bob', accelerators: 0, nodes: 1, jobs: 2 }
-      ],
-      would_start_now: ['with 2 nodes instead of 4 (--nodes 2)'],
-      tried: 3
+      ]
     });
-    await show('waiting');
-    const text = await open();
-    expect(text).toContain('others use them');
-    expect(text).toContain('12 (after 7 (alice), 8 (bob)) and 9 more');
-    expect(text).toContain('Expected start');
-    expect(text).toContain('alice: 24 accelerators, 3 nodes, 1 job');
-    expect(text).toContain('bob: 1 node, 2 jobs');
-    expect(text).toContain('with 2 nodes instead of 4 (--nodes 2)');
+    await show('another reason');
+    expect(asked).toBe(1);
+    expect(text()).toContain('Others use them');
+    expect(text()).not.toContain('nother reason');
+    expect(text()).toContain('12 (after 7 (alice), 8 (bob)) and 9 more');
+    expect(text()).toContain('Expected start');
+    expect(text()).toContain('alice: 24 accelerators, 3 nodes, 1 job');
+    expect(text()).toContain('bob: 1 node, 2 jobs');
   });
 
-  it('does not say twice what the page says', async () => {
-    says({ reason: 'others use them' });
-    await show('waiting', 'others use them');
-    const text = await open();
-    expect(text).not.toContain('others use them');
-    expect(text).toContain('No further information is available.');
+  it('names the jobs that are in the way, and opens those that are runs', async () => {
+    const holders = [{ user: 'alice', accelerators: 8, nodes: 1, jobs: 1 }];
+    const blockers = [
+      { job: '7', name: 'sweep', user: 'alice', run_id: null, nodes: 1 },
+      { job: '8', name: 'mine', user: 'me', run_id: 'r-8', nodes: 2 }
+    ];
+    says({ holders, blockers });
+    await show();
+    expect(text()).toContain('sweepalice1');
+    expect(text()).not.toContain('8 accelerators');
+    button('mine')?.click();
+    expect(switched).toEqual(['open r-8']);
+  });
+
+  it('has a button for each way in which it would start now', async () => {
+    const ways = [
+      { text: 'with 2 nodes instead of 4 (--nodes 2)', nodes: 2 },
+      { text: 'in the queue dev (--queue dev)', queue: 'dev' }
+    ];
+    says({ would_start_now: ways, tried: 3 });
+    await show();
+    expect(text()).toContain('Could start now with 2 nodes instead of 4');
+    expect(text()).not.toContain('--nodes');
+    button('Switch to 2 nodes')?.click();
+    button('Move to dev')?.click();
+    expect(switched).toEqual(ways.map(way => way.text));
+  });
+
+  it('promises nothing from an answer that is older than 15 s', async () => {
+    const way = { text: 'in the queue dev (--queue dev)', queue: 'dev' };
+    says({ would_start_now: [way], tried: 1 });
+    await show();
+    const now = Date.now();
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(now + 16_000);
+    await until(() => button('Check again') !== undefined);
+    expect(text()).not.toContain('start now');
+    expect(button('Move to dev')).toBeUndefined();
+    clock.mockRestore();
+    button('Check again')?.click();
+    await until(() => button('Move to dev') !== undefined);
+    expect(asked).toBe(2);
   });
 
   it('says when nothing else would start', async () => {
     says({ tried: 5 });
-    await show('waiting');
-    const text = await open();
-    expect(text).toContain('The reason is unknown.');
-    expect(text).toContain('none (5 alternatives tried)');
-    expect(text).not.toContain('Queue position');
+    await show();
+    expect(text()).toContain('The reason is unknown.');
+    expect(text()).toContain('(5 alternatives tried)');
+    expect(text()).not.toContain('Queue position');
   });
 
   it('says nothing of what was not asked, as on this machine', async () => {
-    says({ reason: 'held', position: 2 });
-    await show('waiting');
-    const text = await open();
-    expect(text).toContain('Queue position2');
-    expect(text).not.toContain('Would start now');
-    expect(text).not.toContain('In use by');
+    says({ reason: 'it is held', position: 2 });
+    await show();
+    expect(text()).toContain('Held');
+    expect(text()).toContain('Queue position2');
+    expect(text()).not.toContain('start');
+    expect(text()).not.toContain('In use by');
   });
 
   it('asks again when it is told to, and says what went wrong', async () => {
-    await show('waiting');
-    await open();
+    await show();
     answer = () =>
       Promise.reject(ApiError.local('unreachable', 'nobody answers', 503));
-    part()?.querySelector<HTMLElement>('button')?.click();
-    await until(() => part()?.querySelector('[role="alert"]') !== null);
-    expect(part()?.textContent).toContain('nobody answers');
+    button('Refresh')?.click();
+    await until(() => widget.node.querySelector('[role="alert"]') !== null);
+    expect(text()).toContain('nobody answers');
   });
 });

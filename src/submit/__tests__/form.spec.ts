@@ -12,12 +12,9 @@ describe('the submit dialog', () => {
   let dialog: SubmitDialog;
   let closed: Promise<unknown>;
 
-  const scrolled = jest.fn();
-
   beforeEach(async () => {
     Object.assign(window, { CSS: css });
-    scrolled.mockClear();
-    Object.assign(Element.prototype, { scrollIntoView: scrolled });
+    Object.assign(Element.prototype, { scrollIntoView: jest.fn() });
     server = new FakeServer();
     model = await formOn(server);
     dialog = new SubmitDialog(model, trans);
@@ -62,6 +59,15 @@ describe('the submit dialog', () => {
     );
   }
 
+  function type(field: HTMLInputElement, text: string): void {
+    const set = Object.getOwnPropertyDescriptor(
+      HTMLInputElement.prototype,
+      'value'
+    )?.set;
+    set?.call(field, text);
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+
   function button(text: string): HTMLButtonElement {
     const all = [...dialog.node.querySelectorAll('button')];
     const found = all.find(one => one.textContent?.includes(text));
@@ -72,37 +78,67 @@ describe('the submit dialog', () => {
   }
 
   it('has a label for every field', async () => {
-    button('More settings').click();
+    for (const group of ['Program', 'Environment', 'Scheduling']) {
+      button(group).click();
+    }
     await drawn();
     const fields = [
       ...dialog.node.querySelectorAll<HTMLInputElement>(
-        '.jp-HyperPod-FieldRow input, select, textarea'
+        '.jp-HyperPod-FieldRow :is(input, select, textarea)'
       )
     ];
-    expect(fields.length).toBeGreaterThan(model.fields.length);
+    expect(fields.length).toBeGreaterThan(8);
     for (const field of fields) {
       expect(field.labels?.[0]?.textContent?.trim()).toBeTruthy();
     }
   });
 
-  it('shows basic fields first and begins there', async () => {
+  it('shows what everyone sets first and begins there', async () => {
     expect(dialog.node.querySelector('[data-field="args"]')).toBeNull();
     await focused('resources.nodes');
   });
 
-  it('names the settings behind More, and brings them into sight', async () => {
+  it('counts the settings in a group, and unfolds it', async () => {
     model.set({ args: '--fast' });
     await drawn();
-    const more = button('More settings');
-    expect(more.textContent).toBe('More settings (in use: Arguments)');
-    expect(scrolled).not.toHaveBeenCalled();
-    more.click();
+    const program = button('Program');
+    expect(program.textContent).toBe('Program (1 set)');
+    expect(program.getAttribute('aria-expanded')).toBe('false');
+    program.click();
     await drawn();
-    expect(scrolled).toHaveBeenCalledTimes(1);
+    expect(program.getAttribute('aria-expanded')).toBe('true');
     expect(find('[data-field="args"]')).toBeTruthy();
   });
 
-  it('shows the settings behind More that it was opened with', async () => {
+  it('finds a setting by words of its label or its help', async () => {
+    const search = find<HTMLInputElement>('[data-search]');
+    type(search, 'restarts');
+    await drawn();
+    expect(find('[data-field="max_restarts"]')).toBeTruthy();
+    expect(dialog.node.querySelector('[data-field="args"]')).toBeNull();
+    type(search, 'no such thing');
+    await drawn();
+    expect(dialog.node.textContent).toContain('No setting matches');
+  });
+
+  it('has only what the chosen cluster understands', async () => {
+    const groups = () =>
+      [...dialog.node.querySelectorAll('.jp-HyperPod-ToggleBar-button')].map(
+        one => one.textContent
+      );
+    expect(groups()).not.toContain('Slurm');
+    expect(groups()).not.toContain('Kubernetes');
+    model.setCluster('ml');
+    await settled(model);
+    await drawn();
+    expect(groups()).toContain('Slurm');
+    expect(groups()).not.toContain('Kubernetes');
+    model.set({ 'kubernetes.patch': '{"a": 1}' });
+    await drawn();
+    expect(groups()).toContain('Kubernetes (1 set)');
+  });
+
+  it('unfolds the groups that it was opened with settings of', async () => {
     dialog.reject();
     const spec = { args: ['--fast'] };
     model = await formOn(server, { start: { cluster: null, spec } });
@@ -112,7 +148,6 @@ describe('the submit dialog', () => {
     await drawn();
     const field = find<HTMLInputElement>('[data-field="args"]');
     expect(field.value).toBe('--fast');
-    expect(scrolled).not.toHaveBeenCalled();
   });
 
   it('tells a refusal by the name of its field', async () => {
@@ -125,10 +160,12 @@ describe('the submit dialog', () => {
     model.set({ time_limit: '2h' });
     await settled(model);
     await drawn();
-    expect(find('[role=alert]').textContent).toBe('Time limit: too long');
+    expect(find('[data-findings] li').textContent).toContain('Too long');
+    expect(button('Go to “Time limit”')).toBeTruthy();
+    expect(button('Submit').disabled).toBe(true);
   });
 
-  it('goes to the field of a finding, behind More too', async () => {
+  it('goes to the field of a finding, in a folded group too', async () => {
     server.answerPreview = () =>
       Promise.resolve(
         previewOf([
@@ -142,21 +179,33 @@ describe('the submit dialog', () => {
     await focused('args');
   });
 
-  it('is not sent by Enter in a field, but by Ctrl+Enter', async () => {
-    const field = find('[data-field="name"]');
-    press(field, { key: 'Enter' });
-    await drawn();
-    expect(server.submits).toEqual([]);
-    press(field, { key: 'Enter', ctrlKey: true });
+  it.each([{}, { ctrlKey: true }])('is sent by Enter, %j', async keys => {
+    press(find('[data-field="name"]'), { key: 'Enter', ...keys });
     await closed;
     expect(server.submits).toHaveLength(1);
     expect((await dialog.sent())?.run_id).toBe(server.submits[0].run_id);
   });
 
-  it('stays open and goes to the field that is wrong', async () => {
+  it('is not sent by Enter in a search or a long text', async () => {
+    button('Program').click();
+    await drawn();
+    press(find('[data-search]'), { key: 'Enter' });
+    press(find('[data-field="args"]'), { key: 'Enter' });
+    await drawn();
+    expect(server.submits).toEqual([]);
+    press(find('[data-field="args"]'), { key: 'Enter', ctrlKey: true });
+    await closed;
+    expect(server.submits).toHaveLength(1);
+  });
+
+  it('stays open, says how many fields are wrong and goes to the first', async () => {
     model.set({ 'resources.nodes': 'many' });
     await drawn();
-    button('Submit').click();
+    expect(button('Submit').disabled).toBe(true);
+    expect(find('.jp-HyperPod-StatusLine').textContent).toContain(
+      'Fix 1 field'
+    );
+    press(find('[data-field="name"]'), { key: 'Enter' });
     await drawn();
     const field = find<HTMLInputElement>('[data-field="resources.nodes"]');
     expect(document.activeElement).toBe(field);
@@ -167,6 +216,32 @@ describe('the submit dialog', () => {
     expect(described).toContain('Enter a whole number, such as 2.');
     expect(dialog.isDisposed).toBe(false);
     expect(server.submits).toEqual([]);
+  });
+
+  it('keeps the preview in sight while a field is wrong', async () => {
+    button('Code').click();
+    await drawn();
+    expect(dialog.node.textContent).toContain('x = 1');
+    model.set({ 'resources.nodes': 'many' });
+    await drawn();
+    expect(dialog.node.textContent).toContain('x = 1');
+    expect(dialog.node.textContent).toContain(
+      'Fix 1 field to update the preview.'
+    );
+  });
+
+  it('steps by buttons and arrow keys', async () => {
+    const nodes = find<HTMLInputElement>('[data-field="resources.nodes"]');
+    expect(nodes.placeholder).toBe('1');
+    find('[aria-label="Nodes: more"]').click();
+    await drawn();
+    expect(nodes.value).toBe('2');
+    press(nodes, { key: 'ArrowUp' });
+    await drawn();
+    expect(nodes.value).toBe('3');
+    press(nodes, { key: 'ArrowDown' });
+    await drawn();
+    expect(nodes.value).toBe('2');
   });
 
   it('gives the run though it is closed while that is sent', async () => {
@@ -194,7 +269,7 @@ describe('the submit dialog', () => {
     await focused('resources.nodes');
     const close = button('Cancel');
     const send = button('Submit');
-    const first = find<HTMLElement>('input[type=radio]:checked');
+    const first = button('Defaults');
     send.focus();
     press(send, { key: 'Tab' });
     expect(document.activeElement).toBe(first);
@@ -208,7 +283,8 @@ describe('the submit dialog', () => {
 
   it('tells findings to those who cannot see them', () => {
     expect(find('[data-findings]').getAttribute('aria-live')).toBe('polite');
-    expect(find('[data-findings]').textContent).toContain('Ready to submit');
+    const state = find('.jp-HyperPod-StatusLine [role=status]');
+    expect(state.textContent).toContain('Ready to submit');
   });
 });
 

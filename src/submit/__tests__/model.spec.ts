@@ -63,7 +63,7 @@ describe('the submit form', () => {
     expect(server.submits).toEqual([]);
   });
 
-  it('keeps no findings and no preview of what was typed before', async () => {
+  it('keeps the preview of what was typed before, but not its findings', async () => {
     const server = new FakeServer();
     server.answerPreview = () =>
       Promise.resolve(
@@ -73,7 +73,8 @@ describe('the submit form', () => {
     expect(model.findings).toHaveLength(1);
     model.set({ 'resources.nodes': '0' });
     expect(model.findings).toEqual([]);
-    expect(model.preview).toBeNull();
+    expect(model.preview).not.toBeNull();
+    expect(model.isStale).toBe(true);
     model.set({ 'resources.nodes': '1' });
     await settled(model);
     expect(model.findings).toHaveLength(1);

@@ -18,14 +18,16 @@ describe('presets of the same name', () => {
     const model = await formOn(new FakeServer(), { memory });
     const bar = ReactWidget.create(<PresetBar model={model} trans={trans} />);
     Widget.attach(bar, document.body);
-    const find = () => bar.node.querySelector('select');
-    await until(() => find() !== null);
-    const select = find();
-    const options = [...(select?.options ?? [])].slice(-2);
-    expect(options.map(one => one.text)).toEqual(['big (/)', 'big (work)']);
-    options[1].selected = true;
-    select?.dispatchEvent(new Event('change', { bubbles: true }));
+    const find = () => [...bar.node.querySelectorAll('button')];
+    await until(() => find().length > 0);
+    const named = find().filter(one => one.textContent?.startsWith('big'));
+    expect(named.map(one => one.textContent)).toEqual([
+      'big (/)',
+      'big (work)'
+    ]);
+    named[1].click();
     expect(model.texts['resources.nodes']).toBe('5');
+    await until(() => named[1].getAttribute('aria-pressed') === 'true');
     bar.dispose();
     model.dispose();
   });

@@ -11,7 +11,8 @@ const FOREIGN: IFinding = {
   code: 'foreign_code',
   message: 'old-1 is a run of bob, another user',
   hint: 'confirm with --trust-owner bob',
-  field: 'trust_owner'
+  field: 'trust_owner',
+  fixes: []
 };
 
 const QUESTION =
@@ -86,6 +87,13 @@ describe('the submit dialog of another user’s run', () => {
     return dialog.node.querySelector('[data-findings]')?.textContent ?? '';
   }
 
+  function stateText(): string {
+    return (
+      dialog.node.querySelector('.jp-HyperPod-StatusLine-state')?.textContent ??
+      ''
+    );
+  }
+
   function ctrlEnter(): void {
     dialog.node.dispatchEvent(
       new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true })
@@ -100,8 +108,9 @@ describe('the submit dialog of another user’s run', () => {
     );
     expect(box()?.getAttribute('aria-describedby')).toBe(alert?.id);
     expect(dialog.node.textContent).not.toContain(FOREIGN.message);
-    expect(foundText()).toBe('The cluster checks the run after you confirm.');
-    expect(dialog.node.textContent).toContain('Cell 1');
+    expect(stateText()).toContain(
+      'The cluster checks the run after you confirm.'
+    );
   });
 
   it('sends nothing before that is confirmed, and goes to the question', async () => {
@@ -115,7 +124,7 @@ describe('the submit dialog of another user’s run', () => {
   it('names the owner to preview and submit once that is confirmed', async () => {
     server.findings = [{ level: 'warning', code: 'x', message: 'old torch' }];
     box()?.click();
-    await until(() => foundText().includes('old torch'));
+    await until(() => foundText().includes('Old torch'));
     expect(server.previews[1]).toMatchObject({
       clone_of: 'old-1',
       trust_owner: 'bob'
@@ -129,7 +138,7 @@ describe('the submit dialog of another user’s run', () => {
 
   it('takes the confirmation back', async () => {
     box()?.click();
-    await until(() => foundText() === 'Ready to submit.');
+    await until(() => stateText().includes('Ready to submit'));
     box()?.click();
     await until(() => server.previews.length === 3);
     await settled(model);
@@ -139,10 +148,10 @@ describe('the submit dialog of another user’s run', () => {
     expect(server.submits).toEqual([]);
   });
 
-  it('asks on while fields are wrong, for which there is no preview', async () => {
+  it('asks on while fields are wrong, for which there is no new preview', async () => {
     model.set({ 'resources.nodes': 'many' });
-    await until(() => foundText().startsWith('Some fields'));
-    expect(model.preview).toBeNull();
+    await until(() => stateText().includes('Fix 1 field'));
+    expect(model.isStale).toBe(true);
     expect(box()?.checked).toBe(false);
     expect(send().disabled).toBe(true);
   });

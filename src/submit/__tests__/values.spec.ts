@@ -30,16 +30,6 @@ describe('the fields of a schema', () => {
       'kubernetes.patch': 'json'
     });
   });
-
-  it('are basic where the schema says so', () => {
-    const basic = fields.filter(field => field.basic).map(field => field.path);
-    expect(basic).toEqual([
-      'name',
-      'resources.nodes',
-      'launcher',
-      'time_limit'
-    ]);
-  });
 });
 
 describe('what is typed in', () => {

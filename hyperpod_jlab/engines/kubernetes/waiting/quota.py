@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError, nearest_hint
-from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.finding import Finding, unused_gpus
 from hyperpod_jlab.core.instance_types import InstanceType
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.kinds.kind import PRIORITY_LABEL, QUEUE_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.render import LABEL_FIELDS, node_selector
-from hyperpod_jlab.engines.kubernetes.submit.resources import milli, resources
+from hyperpod_jlab.engines.kubernetes.submit.resources import GPU, milli, resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import list_pod_groups
 from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
@@ -156,7 +156,21 @@ def findings(requested: RequestedResources, context: QuotaContext) -> list[Findi
     results = list(_queue(requested, context))
     results += _priority(requested, context)
     results += _nodes(requested, context.nodes)
-    return results
+    return results or list(_unused_gpus(requested, context.nodes or ()))
+
+
+def _unused_gpus(requested: RequestedResources, nodes: Sequence[NodeFacts]) -> Iterator[Finding]:
+    if requested.manifest or any(part.accelerator for part in requested.parts):
+        return
+    candidates = [
+        node
+        for node in nodes
+        if all(part.labels.items() <= dict(node.labels).items() for part in requested.parts)
+    ]
+    counts = [dict(node.allocatable).get(GPU, 0) // 1000 for node in candidates]
+    if counts and min(counts) > 0:
+        models = {node.model for node in candidates if node.model is not None}
+        yield unused_gpus("the nodes", models, max(counts))
 
 
 def _queue(requested: RequestedResources, context: QuotaContext) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hyperpod_jlab.core.cluster import Holder, WaitReason
+from hyperpod_jlab.core.cluster import Holder, StartNow, WaitReason
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
@@ -234,7 +234,7 @@ async def _explain_queued(
     return replace(
         wait_reason,
         holders=_find_quota_holders(job_state, workload),
-        would_start_now=alternatives.sentences,
+        would_start_now=alternatives.changes,
         tried=alternatives.try_count,
     )
 
@@ -323,7 +323,7 @@ def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternati
         return Alternatives((), 0)
     free = _free_resources(job_state)
     all_queues = job_state.kueue.queues.values()
-    sentences: list[str] = []
+    changes: list[StartNow] = []
     try_count = 0
     for local in job_state.kueue.local_queues:
         queue = job_state.kueue.cluster_queue_of(local)
@@ -332,8 +332,8 @@ def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternati
         headroom = compute_headroom(queue, all_queues)
         if local.name == workload.queue:
             alternatives = smaller(job_state.request, free, headroom)
-            sentences, try_count = (
-                [*sentences, *alternatives.sentences],
+            changes, try_count = (
+                [*changes, *alternatives.changes],
                 try_count + alternatives.try_count,
             )
         else:
@@ -345,8 +345,9 @@ def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternati
             )
             has_headroom = headroom.nodes(job_state.request.per_pod) >= job_state.request.nodes
             if has_headroom and (fitting_nodes is None or fitting_nodes >= job_state.request.nodes):
-                sentences.append(f"in the queue {local.name} (--queue {local.name})")
-    return Alternatives(tuple(sentences), try_count)
+                text = f"in the queue {local.name} (--queue {local.name})"
+                changes.append(StartNow(text, queue=local.name))
+    return Alternatives(tuple(changes), try_count)
 
 
 def _node_fits(job_state: _JobState, free: Mapping[str, int]) -> bool:
@@ -386,7 +387,7 @@ async def _explain_on_nodes(
     return replace(
         wait_reason,
         holders=holders,
-        would_start_now=alternatives.sentences,
+        would_start_now=alternatives.changes,
         tried=alternatives.try_count,
     )
 

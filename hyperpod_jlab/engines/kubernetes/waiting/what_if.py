@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.cluster import UNUSABLE, Holder
+from hyperpod_jlab.core.cluster import UNUSABLE, Holder, StartNow
 from hyperpod_jlab.engines.kubernetes.submit.render import HEALTH
 from hyperpod_jlab.engines.kubernetes.tables.devices import computes, split_name
 from hyperpod_jlab.engines.kubernetes.tables.kueue import ClusterQueueRow, available
@@ -196,9 +196,9 @@ def compute_headroom(
 
 @dataclass(frozen=True)
 class Alternatives:
-    """What would start now instead: a sentence each, and how many alternatives were checked."""
+    """What would start now instead, and how many alternatives were checked."""
 
-    sentences: tuple[str, ...]
+    changes: tuple[StartNow, ...]
     try_count: int
 
 
@@ -227,7 +227,7 @@ def smaller(
     if count >= 1:
         noun = "node" if count == 1 else "nodes"
         text = f"with {count} {noun} instead of {request.nodes} (--nodes {count})"
-        return Alternatives((text,), 1)
+        return Alternatives((StartNow(text, nodes=count),), 1)
     try_count = int(request.nodes > 1)
     name = request.accelerator
     node_labels = request.per_pod.get(name or "", 0) // 1000
@@ -240,7 +240,8 @@ def smaller(
             )
             option = "--nodes 1 " if request.nodes > 1 else ""
             text = f"{prefix}{fewer} {noun} on each node instead of {node_labels} ({option}--gpus-per-node {fewer})"
-            return Alternatives((text,), try_count)
+            nodes = 1 if request.nodes > 1 else None
+            return Alternatives((StartNow(text, nodes=nodes, gpus_per_node=fewer),), try_count)
     return Alternatives((), try_count)
 
 

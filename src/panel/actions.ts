@@ -1,0 +1,27 @@
+import type { ICluster } from '../clusters/types';
+import type { IMenuEntry } from '../components/menu';
+import type { IRun } from '../runs/types';
+
+/**
+ * What the panel does with the application. What is null has no command here.
+ */
+export interface IPanelActions {
+  /** Ask what to run; on a cluster, or on any. */
+  readonly newRun: ((cluster: string | null) => void) | null;
+  openCluster(cluster: ICluster, tab?: string): void;
+  /** Write a cluster of AWS into the configuration, once the user has seen what is written. */
+  connect(cluster: ICluster): void;
+  openRun(runId: string): void;
+  /** Cancel runs, once the user has agreed. */
+  cancel(runs: readonly IRun[]): void;
+  readonly runAgain: ((run: IRun) => void) | null;
+  /** Copy a run's id. */
+  copyId(run: IRun): void;
+  readonly openRuns: (() => void) | null;
+  openDoctor(): void;
+  openLifecycleLog(): void;
+  /** Ask the schedulers and AWS now. */
+  refresh(): Promise<void>;
+  /** The entries of the panel's menu. */
+  more(): readonly (IMenuEntry | null)[];
+}

@@ -1,0 +1,61 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { pageLanguage } from '../components/words';
+
+const KIB = 1024;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** The unit in which so many bytes are best read, and its bytes. */
+export function byteUnit(bytes: number): { name: string; size: number } {
+  let step = 0;
+  while (bytes >= KIB ** (step + 1) && step < UNITS.length - 1) {
+    step += 1;
+  }
+  return { name: UNITS[step], size: KIB ** step };
+}
+
+/** Bytes as people read them: 1.5 GiB. */
+export function bytesText(bytes: number): string {
+  const { name, size } = byteUnit(bytes);
+  return `${numberText(bytes / size)} ${name}`;
+}
+
+/** Three digits that count. */
+export function numberText(value: number): string {
+  return new Intl.NumberFormat(pageLanguage(), {
+    maximumSignificantDigits: 3
+  }).format(value);
+}
+
+/** Seconds as a clock shows them: 4:12, 1:04:12. */
+export function clockText(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (value: number) => String(value).padStart(2, '0');
+  const minutes = Math.floor(whole / 60);
+  return minutes < 60
+    ? `${minutes}:${two(whole % 60)}`
+    : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}`;
+}
+
+/** How long something is, in its largest unit: 40 s, 12 min, 3 h. */
+export function spanText(seconds: number, trans: TranslationBundle): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 120) {
+    return trans.__('%1 s', whole);
+  }
+  return whole < 7200
+    ? trans.__('%1 min', Math.round(whole / 60))
+    : trans.__('%1 h', numberText(whole / 3600));
+}
+
+/** Seconds from one moment to another, or to now. */
+export function secondsBetween(begin: string, end: string | null): number {
+  const until = end === null ? Date.now() : Date.parse(end);
+  return Math.max(0, (until - Date.parse(begin)) / 1000);
+}
+
+/** A reason of the server as a sentence. */
+export function sentenceText(text: string): string {
+  const first = text.startsWith('it is ') ? text.slice(6) : text;
+  return first.charAt(0).toUpperCase() + first.slice(1);
+}
