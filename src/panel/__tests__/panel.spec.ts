@@ -354,7 +354,7 @@ describe('The panel’s runs', () => {
 
   it('teach the first step where there are none', async () => {
     await show([]);
-    expect(shown.text).toContain('%%hyperpod');
+    await until(() => shown.text.includes('%%hyperpod'));
     shown.button('New run')?.click();
     expect(shown.done).toEqual(['new null']);
   });
