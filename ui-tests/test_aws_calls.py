@@ -95,7 +95,7 @@ def test_a_hidden_page_asks_aws_for_nothing(
     page.clock.install()
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
     expect(page.locator(PANEL).get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
     expect(page.locator(CLUSTER_PAGE).get_by_text("vision")).to_be_visible()
     requests.clear()

@@ -6,17 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_page import (
+    CLUSTER_PAGE,
+    CLUSTERS,
+    PANEL,
+    execute,
+    open_lab,
+    row,
+    use_theme,
+    violations,
+)
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
 from testbed.aws.endpoint import Endpoint
 
-SECTION = f"{PANEL} .jp-HyperPod-Aws"
-PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
 #: A second look at AWS.
-REFRESH = "Refresh HyperPod clusters"
+REFRESH = "Refresh clusters and runs"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +45,7 @@ def section(account: tuple[LabServer, Endpoint], page: Page) -> Locator:
     """The panel's section, with all that AWS tells of four clusters."""
     open_lab(page, account[0])
     execute(page, "hyperpod:show-panel")
-    found = page.locator(SECTION)
+    found = page.locator(CLUSTERS)
     expect(found.get_by_role("listitem")).to_have_count(4)
     expect(found.get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
     return found
@@ -54,7 +61,7 @@ def sound(page: Page, console: list[str]) -> None:
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         use_theme(page, theme)
         page.wait_for_timeout(300)
-        for part in (PAGE, SECTION):
+        for part in (CLUSTER_PAGE, CLUSTERS):
             assert violations(page, part) == []
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
 
@@ -65,7 +72,7 @@ def test_from_the_panel_to_the_instances_of_a_cluster(
     expect(item(section, "ml-cluster")).to_contain_text("in service")
     expect(item(section, "first-try")).to_contain_text("Lifecycle scripts did not run successfully")
     item(section, "ml-cluster").click()
-    shown = page.locator(PAGE)
+    shown = page.locator(CLUSTER_PAGE)
     workers = row(shown, "worker-group-1")
     for words in ("4 of 4", "ml.p5.48xlarge", "on demand", "on_create.sh"):
         expect(workers).to_contain_text(words)
@@ -115,11 +122,11 @@ def test_without_an_account_the_section_is_folded_over_one_plain_line(
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
     expect(page.locator(PANEL).get_by_text("Only this machine is configured")).to_be_visible()
-    expect(page.locator(SECTION)).to_be_hidden()
+    expect(page.locator(CLUSTERS)).to_be_hidden()
     page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
-    line = page.locator(SECTION).get_by_role("note")
+    line = page.locator(CLUSTERS).get_by_role("note")
     expect(line).to_contain_text("no AWS credentials found")
-    expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
+    expect(page.locator(CLUSTERS).get_by_role("alert")).to_have_count(0)
     assert [text for text in console if "hyperpod/api" in text] == []
 
 
@@ -134,7 +141,7 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
 ) -> None:
     expect(item(section, "ml-cluster")).to_contain_text("file system not mounted here")
     item(section, "research-eks").click()
-    shown = page.locator(PAGE)
+    shown = page.locator(CLUSTER_PAGE)
     reach = shown.get_by_role("region", name="Submit from here")
     expect(reach).to_contain_text("the EKS cluster research has no address yet")
     reach.get_by_text("Configuration file entry").click()

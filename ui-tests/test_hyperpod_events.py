@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hyperpod_lab import REGION, hyperpod_lab
-from lab_page import execute, open_lab, use_theme, violations
+from lab_page import CLUSTER_PAGE, execute, open_lab, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -17,7 +17,6 @@ from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.state import Cluster, Event, Node
 from testbed.aws.telemetry import cluster_log_group, milliseconds
 
-PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LOGS = ".jp-HyperPod-NodeLogPage"
 EVENTS, DETAILS = "sagemaker:ListClusterEvents", "sagemaker:DescribeClusterEvent"
 LINES = "logs:GetLogEvents"
@@ -71,8 +70,8 @@ def node(aws: Endpoint) -> Node:
 def open_events(account: tuple[LabServer, Endpoint], page: Page, cluster: str) -> Locator:
     """The tab of a cluster's events."""
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": cluster})
-    shown = page.locator(PAGE)
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
+    shown = page.locator(CLUSTER_PAGE)
     shown.get_by_role("tab", name="Events", exact=True).click()
     return shown
 
@@ -121,7 +120,7 @@ def test_the_events_of_a_cluster_and_why_one_of_them_came(
     failure = rows.nth(1)
     for words in ("error", "accelerated", eks.nodes[0].instance_id, "(2 times)"):
         expect(failure).to_contain_text(words)
-    sound(page, PAGE, console)
+    sound(page, CLUSTER_PAGE, console)
     before = asked(aws, DETAILS)
     failure.get_by_role("button", name="Node is unhealthy.").click()
     dialog = page.get_by_role("dialog")
@@ -182,8 +181,8 @@ def test_a_nodes_logs_from_its_row_followed_searched_and_chosen(
 ) -> None:
     write(aws, "DeepHealthCheckResults/check-1", "instance stress passed")
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
-    cluster = page.locator(PAGE)
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
+    cluster = page.locator(CLUSTER_PAGE)
     cluster.get_by_role("tab", name="Nodes", exact=True).click()
     cluster.get_by_role("button", name=f"Show the logs of {node.instance_id}").click()
     logs = page.locator(LOGS)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import REGION, hyperpod_lab
-from lab_page import CLUSTER_PAGE, PANEL, execute, open_lab, row, use_theme, violations
+from lab_page import CLUSTER_PAGE, CLUSTERS, execute, open_lab, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Page, expect
 
 from testbed.aws.endpoint import Endpoint
 
 ELSEWHERE = "eu-central-1"
-SECTION = f"{PANEL} .jp-HyperPod-Aws"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def test_another_region_is_chosen_and_remembered(
     server, aws = account
     open_lab(page, server)
     execute(page, "hyperpod:show-panel")
-    section = page.locator(SECTION)
+    section = page.locator(CLUSTERS)
     expect(section.get_by_role("listitem")).to_have_count(4)
     field = section.get_by_label("Region")
     expect(field.get_by_role("option", name=f"{REGION} (default)")).to_have_count(1)
@@ -51,7 +50,7 @@ def test_another_region_is_chosen_and_remembered(
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         page.wait_for_timeout(300)
-        assert violations(page, SECTION) == []
+        assert violations(page, CLUSTERS) == []
 
     # The next page has it from the settings.
     open_lab(page, server)
