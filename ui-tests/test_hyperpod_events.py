@@ -161,13 +161,15 @@ def test_what_aws_has_dropped_stays_and_says_so(
     expect(shown.get_by_text("Scaling up.")).to_be_visible()
 
 
-def test_a_cluster_of_which_aws_keeps_no_events_says_so(
+def test_a_cluster_of_which_aws_keeps_no_events_has_no_tab_for_them(
     account: tuple[LabServer, Endpoint], page: Page, aws: Endpoint
 ) -> None:
     before = asked(aws, EVENTS)
-    shown = open_events(account, page, "ml-cluster")
-    note = shown.get_by_text("AWS records events only for clusters with continuous provisioning")
-    expect(note).to_be_visible()
+    open_lab(page, account[0])
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster", "tab": "events"})
+    shown = page.locator(CLUSTER_PAGE)
+    expect(shown.get_by_role("tab", name="Settings")).to_be_visible()
+    expect(shown.get_by_role("tab", name="Events")).to_have_count(0)
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert asked(aws, EVENTS) == before
 

@@ -309,7 +309,8 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     expect(row(shown, "drained")).to_contain_text(node.instance_id, timeout=SLOW)
     # On the page of the configured cluster too, with the reason; it takes the node back.
     execute(page, "hyperpod:open-cluster", {"cluster": "train"})
-    own = page.locator(".jp-HyperPod-ClusterPage:not(.jp-HyperPod-Aws)")
+    own = page.locator(CLUSTER_PAGE).locator("visible=true")
+    expect(own.get_by_role("heading", name="on-slurm")).to_be_visible()
     own.get_by_role("tab", name="Nodes", exact=True).click()
     expect(row(own, "ip-10-0-0-1")).to_contain_text("GPU 3 falls off the bus", timeout=SLOW)
     choose(own, "ip-10-0-0-1")
@@ -317,4 +318,4 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     results = own.get_by_role("list", name="Results")
     expect(results).to_contain_text("ip-10-0-0-1 accepts jobs again.", timeout=SLOW)
     expect(row(own, "drained")).to_have_count(0, timeout=SLOW)
-    sound(page, console, ".jp-HyperPod-ClusterPage:not(.jp-HyperPod-Aws)")
+    sound(page, console, CLUSTER_PAGE)
