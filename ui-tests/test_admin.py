@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_page import PANEL, execute, open_lab, panel_menu, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -56,9 +56,9 @@ def disk(tmp_path: Path) -> Path:
 def opened(page: Page, server: LabServer) -> Locator:
     """The page, by the way from the panel."""
     open_lab(page, server)
-    execute(page, "hyperpod:show-panel")
-    page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
-    page.locator(".lm-Menu-item", has_text="HyperPod Admin").click()
+    with page.expect_response(lambda answer: "admin/rights" in answer.url):
+        execute(page, "hyperpod:show-panel")
+    panel_menu(page, "HyperPod Admin")
     shown = page.locator(ADMIN)
     expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
     return shown
@@ -278,8 +278,9 @@ def test_others_do_not_see_it(
         execute(page, "hyperpod:show-panel")
     page.wait_for_timeout(500)
     page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
-    expect(page.locator(".lm-Menu-item", has_text="HyperPod Doctor")).to_be_visible()
-    expect(page.locator(".lm-Menu-item", has_text="HyperPod Admin")).to_have_count(0)
+    menu = page.locator(".lm-Menu")
+    expect(menu.get_by_text("HyperPod Doctor")).to_be_visible()
+    expect(menu.get_by_text("HyperPod Admin")).to_have_count(0)
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Shift+C")
     palette = page.locator(".lm-CommandPalette")
