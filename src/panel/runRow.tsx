@@ -13,9 +13,9 @@ import {
   momentText,
   stateText
 } from '../components/words';
+import { canCancel } from '../runs/listMenu';
 import { IRun } from '../runs/types';
 import type { IPanelActions } from './actions';
-import { canCancel } from './menus';
 
 /**
  * A run in one or two short lines: its time against the limit, or how and when it ended.
