@@ -12,10 +12,10 @@ import {
   momentText,
   stateText
 } from '../components/words';
+import { canCancel } from '../runs/listMenu';
 import { IRun } from '../runs/types';
 import { clockText } from '../runs/words';
 import type { IPanelActions } from './actions';
-import { canCancel } from './menus';
 
 /**
  * A run in one or two short lines: its time against the limit, or how and when it ended.

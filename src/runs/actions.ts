@@ -22,6 +22,7 @@ import { errorText } from '../components/errorMessage';
 import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
+import type { IListActions } from './listMenu';
 import { IRun } from './types';
 import type { IStartNow } from './whyItWaits';
 
@@ -81,6 +82,29 @@ export function pageActions(
     openSource: run => void openSource(app, hyperPod, run),
     switchTo: (run, change) => switchTo(app, hyperPod, run, change),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
+  };
+}
+
+/**
+ * What is done to the runs of a list in this application. Commands may come after the list, so they are looked for when they are needed.
+ */
+export function listActions(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod
+): IListActions {
+  const { trans } = hyperPod;
+  return {
+    openRun: runId => void hyperPod.openRun(runId),
+    cancel: runs => void cancelRuns(hyperPod, runs),
+    get runAgain() {
+      return app.commands.hasCommand(CommandIDs.submit)
+        ? (run: IRun) => void runAgain(app, hyperPod, run)
+        : null;
+    },
+    copyId: ({ run_id: runId }) => {
+      Clipboard.copyToSystem(runId);
+      Notification.info(trans.__('Copied: %1', runId), { autoClose: BRIEFLY });
+    }
   };
 }
 

@@ -125,8 +125,8 @@ export class RunsModel implements IDisposable {
   }
 
   /** Read older runs too; `error` says why that can't be. Whoever asks meanwhile waits for the same. */
-  loadMore(): Promise<void> {
-    this._older ??= this._loadOlder().finally(() => (this._older = null));
+  loadMore(count = LIMIT): Promise<void> {
+    this._older ??= this._loadOlder(count).finally(() => (this._older = null));
     return this._older;
   }
 
@@ -223,13 +223,13 @@ export class RunsModel implements IDisposable {
     }
   }
 
-  private async _loadOlder(): Promise<void> {
+  private async _loadOlder(limit: number): Promise<void> {
     const cursor = this._next;
     if (cursor === null) {
       return;
     }
     try {
-      const page = await this._client.list({ limit: LIMIT, cursor });
+      const page = await this._client.list({ limit, cursor });
       if (!this._isDisposed) {
         this._error = null;
         this._next = page.next;

@@ -4,9 +4,11 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
+import { IStateDB } from '@jupyterlab/statedb';
 
 import { CommandIDs, IHyperPod } from '../tokens';
 import { addRunCommands } from './commands';
+import { addRunsPage } from './openRuns';
 import type { RunPage } from './page';
 
 /**
@@ -17,16 +19,19 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Opens, lists and cancels runs on HyperPod clusters.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [ILayoutRestorer, ICommandPalette],
+  optional: [ILayoutRestorer, ICommandPalette, IStateDB],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
     restorer: ILayoutRestorer | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    state: IStateDB | null
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
     addRunCommands(app, hyperPod, tracker);
+    const all = addRunsPage(app, hyperPod, state);
     for (const command of [
+      CommandIDs.openRuns,
       CommandIDs.openRun,
       CommandIDs.cancelRun,
       CommandIDs.repeatRun
@@ -38,6 +43,10 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
         command: CommandIDs.openRun,
         args: page => ({ runId: page.runId }),
         name: page => page.runId
+      });
+      void restorer.restore(all, {
+        command: CommandIDs.openRuns,
+        name: page => page.id
       });
     }
   }
