@@ -34,7 +34,11 @@ const LOOKS: Readonly<Record<string, Look>> = {
   unreachable: ['diamond', 'bad'],
   misconfigured: ['diamond', 'bad'],
   'not-found': ['diamond', 'bad'],
-  'not-connected': ['ring', 'quiet']
+  'not-connected': ['ring', 'quiet'],
+  ok: ['check', 'good'],
+  warn: ['triangle', 'warn'],
+  fail: ['cross', 'bad'],
+  'not-checked': ['ring', 'quiet']
 };
 
 /** What changes by itself, for example `creating`. */
