@@ -11,7 +11,7 @@ export interface IPanelActions {
   openCluster(cluster: ICluster, tab?: string): void;
   /** Write a cluster of AWS into the configuration, once the user has seen what is written. */
   connect(cluster: ICluster): void;
-  openRun(runId: string): void;
+  openRun(runId: string, pin?: boolean): void;
   /** Cancel runs, once the user has agreed. */
   cancel(runs: readonly IRun[]): void;
   readonly runAgain: ((run: IRun) => void) | null;

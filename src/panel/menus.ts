@@ -56,7 +56,7 @@ export function runEntries(
     entries.push({
       label: trans.__('Open %1 Runs', runs.length),
       icon: listIcon,
-      run: () => runs.forEach(one => actions.openRun(one.run_id))
+      run: () => runs.forEach(one => actions.openRun(one.run_id, true))
     });
   }
   if (active.length > 0) {

@@ -110,7 +110,7 @@ function panelActions(
       void commands.execute(CommandIDs.connectCluster, {
         cluster: hyperpod?.arn ?? name
       }),
-    openRun: runId => void hyperPod.openRun(runId),
+    openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     cancel: chosen => void cancelRuns(hyperPod, chosen),
     get runAgain() {
       return commands.hasCommand(CommandIDs.submit)

@@ -200,7 +200,7 @@ export async function switchTo(
     // Only now: nothing is lost when the new one was refused.
     await runs.act(run.run_id, 'cancel');
     if (isRecord(sent) && typeof sent.run_id === 'string') {
-      await hyperPod.openRun(sent.run_id);
+      await hyperPod.openRun(sent.run_id, { pin: true });
     }
   } catch (reason) {
     const why = whyText(reason, trans);

@@ -8,6 +8,7 @@ import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { addRunCommands } from './commands';
 import type { RunPage } from './page';
+import { RunPages } from './pages';
 
 /**
  * Run pages, and the commands on runs.
@@ -25,7 +26,8 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
-    addRunCommands(app, hyperPod, tracker);
+    const pages = new RunPages(app, tracker);
+    addRunCommands(app, hyperPod, pages);
     for (const command of [
       CommandIDs.openRun,
       CommandIDs.cancelRun,
@@ -36,7 +38,10 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openRun,
-        args: page => ({ runId: page.runId }),
+        args: page => ({
+          runId: page.runId,
+          preview: pages.isPreview(page)
+        }),
         name: page => page.runId
       });
     }
