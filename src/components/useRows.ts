@@ -27,8 +27,8 @@ export interface IRows {
 
 export namespace IRows {
   export interface IOptions {
-    /** Open a row. */
-    readonly open: (id: string) => void;
+    /** Open a row; a double click pins it. */
+    readonly open: (id: string, pin: boolean) => void;
     /** What the key Delete does to rows; several can be chosen where it does something. */
     readonly remove?: (ids: readonly string[]) => void;
     /** Rows have checkboxes: Space checks one, and who moves on or opens one leaves them checked. */
@@ -131,7 +131,7 @@ export function useRows(
           if (!checks) {
             choose([], id);
           }
-          open(id);
+          open(id, event.detail > 1);
         }
       }
     })

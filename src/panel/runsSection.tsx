@@ -145,7 +145,7 @@ function RunList(props: {
   };
   const rows = useRows(
     found.map(run => run.run_id),
-    { open: id => actions.openRun(id), remove: ids => cancel(byIds(ids)) }
+    { open: actions.openRun, remove: ids => cancel(byIds(ids)) }
   );
   const onKeyDown = (event: React.KeyboardEvent<HTMLElement>) => {
     if (event.key === '/' && !event.ctrlKey && !event.metaKey) {

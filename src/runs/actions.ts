@@ -78,7 +78,7 @@ export function pageActions(
         port,
         trans
       ),
-    openRun: runId => void hyperPod.openRun(runId),
+    openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     openSource: run => void openSource(app, hyperPod, run),
     switchTo: (run, change) => switchTo(app, hyperPod, run, change),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
@@ -94,7 +94,7 @@ export function listActions(
 ): IListActions {
   const { trans } = hyperPod;
   return {
-    openRun: runId => void hyperPod.openRun(runId),
+    openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     cancel: runs => void cancelRuns(hyperPod, runs),
     get runAgain() {
       return app.commands.hasCommand(CommandIDs.submit)
@@ -220,7 +220,7 @@ export async function switchTo(
     // Only now: nothing is lost when the new one was refused.
     await runs.act(run.run_id, 'cancel');
     if (isRecord(sent) && typeof sent.run_id === 'string') {
-      await hyperPod.openRun(sent.run_id);
+      await hyperPod.openRun(sent.run_id, { pin: true });
     }
   } catch (reason) {
     const why = whyText(reason, trans);

@@ -14,7 +14,8 @@ import { IRun } from './types';
  * What can be done to the runs of a list. What is null has no command here.
  */
 export interface IListActions {
-  openRun(runId: string): void;
+  /** Open a run's page, as a preview unless it is to be pinned. */
+  openRun(runId: string, pin?: boolean): void;
   /** Cancel runs, once the user has agreed. */
   cancel(runs: readonly IRun[]): void;
   readonly runAgain: ((run: IRun) => void) | null;
@@ -63,7 +64,7 @@ export function runEntries(
     entries.push({
       label: trans.__('Open %1 Runs', runs.length),
       icon: listIcon,
-      run: () => runs.forEach(one => actions.openRun(one.run_id))
+      run: () => runs.forEach(one => actions.openRun(one.run_id, true))
     });
   }
   if (active.length > 0) {

@@ -185,7 +185,15 @@ export class RunsModel implements IDisposable {
     action: ActionKind,
     change?: IChange
   ): Promise<IRun> {
+    if (action === 'cancel') {
+      this._cancelled.add(runId);
+    }
     return this._read(runId, this._client.act(runId, action, change));
+  }
+
+  /** Whether the user has cancelled a run in this page. */
+  isCancelledHere(runId: string): boolean {
+    return this._cancelled.has(runId);
   }
 
   /** Take in a run that was asked for, or that it is gone. */
@@ -328,6 +336,7 @@ export class RunsModel implements IDisposable {
   /** Those that a list held, by their ids. */
   private readonly _listed = new Set<string>();
   private readonly _stale = new Set<string>();
+  private readonly _cancelled = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _stateChanged = new Signal<this, IRunChange>(this);
   private _runs: readonly IRun[] = [];

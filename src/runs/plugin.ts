@@ -10,6 +10,7 @@ import { CommandIDs, IHyperPod } from '../tokens';
 import { addRunCommands } from './commands';
 import { addRunsPage } from './openRuns';
 import type { RunPage } from './page';
+import { RunPages } from './pages';
 
 /**
  * Run pages, and the commands on runs.
@@ -28,7 +29,8 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     state: IStateDB | null
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
-    addRunCommands(app, hyperPod, tracker);
+    const pages = new RunPages(app, tracker);
+    addRunCommands(app, hyperPod, pages);
     const all = addRunsPage(app, hyperPod, state);
     for (const command of [
       CommandIDs.openRuns,
@@ -41,7 +43,10 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openRun,
-        args: page => ({ runId: page.runId }),
+        args: page => ({
+          runId: page.runId,
+          preview: pages.isPreview(page)
+        }),
         name: page => page.runId
       });
       void restorer.restore(all, {
