@@ -4,10 +4,10 @@ import * as React from 'react';
 
 import { StateIcon } from '../components/stateIcon';
 import type { IRows } from '../components/useRows';
-import { agoText, clockText, momentText } from '../components/words';
+import { agoText, momentText } from '../components/words';
 import { IRunGroup, IRunsView, RunColumn, secondsOf } from './runsView';
 import { IRun } from './types';
-import { sizeText } from './words';
+import { sizeText, clockText } from './words';
 
 /**
  * What the table does when its rows are used.
