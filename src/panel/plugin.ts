@@ -90,6 +90,7 @@ function panelActions(
   return {
     openRun: list.openRun,
     cancel: list.cancel,
+    remove: list.remove,
     copyId: list.copyId,
     get runAgain() {
       return list.runAgain;

@@ -96,6 +96,7 @@ export function listActions(
   return {
     openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     cancel: runs => void cancelRuns(hyperPod, runs),
+    remove: runs => void deleteRuns(hyperPod, runs),
     get runAgain() {
       return app.commands.hasCommand(CommandIDs.submit)
         ? (run: IRun) => void runAgain(app, hyperPod, run)
@@ -345,6 +346,38 @@ export async function cancelRuns(
   );
   if (failures.flat().length > 0) {
     failed(failures.flat().join('\n'));
+  }
+}
+
+/** Delete runs that have ended, once the user has agreed. */
+export async function deleteRuns(
+  { runs, trans }: IHyperPod,
+  chosen: readonly IRun[]
+): Promise<void> {
+  const count = chosen.length;
+  const label = trans._n('Delete run', 'Delete %1 runs', count);
+  const answer = await showDialog({
+    title: trans._n('Delete this run?', 'Delete %1 runs?', count),
+    body: trans.__(
+      'The code, logs and results of %1 will be removed. This can’t be undone.',
+      chosen.map(run => run.name).join(', ')
+    ),
+    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label })]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  const failures: string[] = [];
+  for (const { name, run_id: runId } of chosen) {
+    try {
+      await runs.delete(runId);
+    } catch (reason) {
+      const why = whyText(reason, trans);
+      failures.push(trans.__('Cannot delete %1. %2', name, why));
+    }
+  }
+  if (failures.length > 0) {
+    failed(failures.join('\n'));
   }
 }
 

@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import {
   copyIcon,
+  deleteIcon,
   listIcon,
   redoIcon,
   stopIcon
@@ -8,7 +9,7 @@ import {
 
 import { fittingActions } from '../actions/kinds';
 import type { IMenuEntry } from '../components/menu';
-import { IRun } from './types';
+import { IRun, isEnded } from './types';
 
 /**
  * What can be done to the runs of a list. What is null has no command here.
@@ -18,6 +19,8 @@ export interface IListActions {
   openRun(runId: string, pin?: boolean): void;
   /** Cancel runs, once the user has agreed. */
   cancel(runs: readonly IRun[]): void;
+  /** Delete runs that have ended, once the user has agreed. */
+  remove(runs: readonly IRun[]): void;
   readonly runAgain: ((run: IRun) => void) | null;
   /** Copy a run's id. */
   copyId(run: IRun): void;
@@ -32,6 +35,11 @@ export function canCancel(run: IRun): boolean {
   );
 }
 
+/** Whether a run can be deleted. */
+export function canDelete({ own, parent, state }: IRun): boolean {
+  return own && parent === null && isEnded(state);
+}
+
 /** What the context menu of a run offers; with several that are chosen, what fits them all. */
 export function runEntries(
   runs: readonly IRun[],
@@ -41,6 +49,7 @@ export function runEntries(
   const [run] = runs;
   const { runAgain } = actions;
   const active = runs.filter(canCancel);
+  const ended = runs.filter(canDelete);
   const entries: (IMenuEntry | null)[] = [];
   if (runs.length === 1) {
     entries.push({
@@ -75,6 +84,16 @@ export function runEntries(
           : trans.__('Cancel %1 Runs…', active.length),
       icon: stopIcon,
       run: () => actions.cancel(active)
+    });
+  }
+  if (ended.length > 0) {
+    entries.push(null, {
+      label:
+        ended.length === 1
+          ? trans.__('Delete Run…')
+          : trans.__('Delete %1 Runs…', ended.length),
+      icon: deleteIcon,
+      run: () => actions.remove(ended)
     });
   }
   return entries;

@@ -196,6 +196,14 @@ export class RunsModel implements IDisposable {
     return this._cancelled.has(runId);
   }
 
+  /** Delete a run that has ended. */
+  async delete(runId: string): Promise<void> {
+    await this._client.delete(runId);
+    this._known.delete(runId);
+    this._listed.delete(runId);
+    this._take([]);
+  }
+
   /** Take in a run that was asked for, or that it is gone. */
   private async _read(runId: string, answer: Promise<IRun>): Promise<IRun> {
     try {

@@ -68,6 +68,7 @@ function runsActions(app: JupyterFrontEnd, hyperPod: IHyperPod): IRunsActions {
   return {
     openRun: list.openRun,
     cancel: list.cancel,
+    remove: list.remove,
     copyId: list.copyId,
     get runAgain() {
       return list.runAgain;

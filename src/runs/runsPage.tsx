@@ -8,7 +8,7 @@ import { openMenu } from '../components/menu';
 import { SignalWidget } from '../components/signalWidget';
 import { useRows } from '../components/useRows';
 import { useTick } from '../components/useTick';
-import { canCancel, IListActions, runEntries } from './listMenu';
+import { canCancel, canDelete, IListActions, runEntries } from './listMenu';
 import { RunsModel } from './model';
 import { runNames } from './names';
 import { RunsBar } from './runsBar';
@@ -17,7 +17,9 @@ import {
   FIRST_VIEW,
   groupedRuns,
   IRunGroup,
+  IRunsView,
   isFiltered,
+  RunColumn,
   shownRuns,
   sortedBy
 } from './runsView';
@@ -127,12 +129,16 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
         actions.openRun(id);
       }
     },
-    remove: ids => cancel(byIds(found, ids))
+    remove: ids => end(byIds(found, ids))
   });
-  const cancel = (runs: readonly IRun[]) => {
+  // What is at work is cancelled; where nothing is, runs are deleted.
+  const end = (runs: readonly IRun[]) => {
     const active = runs.filter(canCancel);
+    const ended = runs.filter(canDelete);
     if (active.length > 0) {
       actions.cancel(active);
+    } else if (ended.length > 0) {
+      actions.remove(ended);
     }
   };
   const older = () => {
@@ -171,7 +177,7 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
           groups={groups}
           folded={folded}
           names={names}
-          view={view}
+          view={{ ...view, columns: usedColumns(view, found) }}
           rows={rows}
           actions={{
             sort: column => views.show(sortedBy(view, column)),
@@ -192,12 +198,23 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
         found={Math.min(found.length, most)}
         older={found.length > most || model.more ? older : null}
         isMore={model.more || found.length > most}
-        cancel={cancel}
         clear={rows.clear}
         actions={actions}
         trans={trans}
       />
     </div>
+  );
+}
+
+/** The columns without those in which nothing would stand. */
+function usedColumns(
+  { columns }: IRunsView,
+  runs: readonly IRun[]
+): readonly RunColumn[] {
+  return columns.filter(
+    column =>
+      (column !== 'queue' && column !== 'notebook') ||
+      runs.some(run => run[column] !== null)
   );
 }
 
@@ -272,7 +289,6 @@ function Foot(props: {
   found: number;
   isMore: boolean;
   older: (() => void) | null;
-  cancel: (runs: readonly IRun[]) => void;
   clear: () => void;
   actions: IRunsActions;
   trans: TranslationBundle;
@@ -280,6 +296,7 @@ function Foot(props: {
   const { actions, chosen, clear, found, isMore, older, trans } = props;
   const { runAgain } = actions;
   const active = chosen.filter(canCancel);
+  const ended = chosen.filter(canDelete);
   return (
     <div className="jp-HyperPod-RunsPage-foot" data-chosen={chosen.length > 0}>
       <span role="status">
@@ -295,7 +312,7 @@ function Foot(props: {
             <button
               type="button"
               className="jp-HyperPod-button jp-mod-warn"
-              onClick={() => props.cancel(active)}
+              onClick={() => actions.cancel(active)}
             >
               {trans.__('Cancel %1', active.length)}
             </button>
@@ -307,6 +324,15 @@ function Foot(props: {
               onClick={() => runAgain(chosen[0])}
             >
               {trans.__('Run again')}
+            </button>
+          )}
+          {ended.length > 0 && (
+            <button
+              type="button"
+              className="jp-HyperPod-button jp-mod-warn"
+              onClick={() => actions.remove(ended)}
+            >
+              {trans.__('Delete %1', ended.length)}
             </button>
           )}
           <button type="button" className="jp-HyperPod-button" onClick={clear}>

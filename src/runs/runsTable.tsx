@@ -37,7 +37,8 @@ export function groupRow({ key, label }: IRunGroup): string {
  */
 export function RunsTable(props: IProps): JSX.Element {
   const { actions, folded, groups, rows, trans, view } = props;
-  const { columns } = view;
+  // The same ones as before where nothing changed, for the rows.
+  const columns = React.useMemo(() => view.columns, [view.columns.join()]);
   // A row that says the same is not drawn again, so what it calls must not change.
   const latest = React.useRef({ actions, rows });
   latest.current = { actions, rows };

@@ -83,6 +83,7 @@ export class Shown {
       connect: ({ name }) => tell(`connect ${name}`),
       openRun: runId => tell(`run ${runId}`),
       cancel: runs => tell(`cancel ${runs.map(one => one.name).join(', ')}`),
+      remove: runs => tell(`delete ${runs.map(one => one.name).join(', ')}`),
       runAgain: ({ name }) => tell(`again ${name}`),
       copyId: ({ run_id }) => tell(`copy ${run_id}`),
       openRuns: () => tell('all runs'),

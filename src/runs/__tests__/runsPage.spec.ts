@@ -160,6 +160,7 @@ describe('The page of runs', () => {
     const actions: IRunsActions = {
       openRun: id => tell(`open ${id}`),
       cancel: some => tell(`cancel ${some.map(one => one.name).join(', ')}`),
+      remove: some => tell(`delete ${some.map(one => one.name).join(', ')}`),
       runAgain: ({ name }) => tell(`again ${name}`),
       copyId: ({ run_id }) => tell(`copy ${run_id}`),
       newRun: () => tell('new'),
@@ -256,7 +257,8 @@ describe('The page of runs', () => {
     await until(() => text().includes('3 selected'));
     expect(button('Run again')).toBeUndefined();
     button('Cancel 2')?.click();
-    expect(done).toEqual(['cancel run 3, run 1']);
+    button('Delete 1')?.click();
+    expect(done).toEqual(['cancel run 3, run 1', 'delete run 2']);
   });
 
   it('folds groups, and does nothing to what is folded', async () => {
@@ -269,6 +271,12 @@ describe('The page of runs', () => {
     await until(() => shown().join() === 'a');
     expect(button('b1')?.getAttribute('aria-expanded')).toBe('false');
     expect(text()).toContain('1 selected');
+  });
+
+  it('leaves out columns that would be empty', async () => {
+    await show(run(3));
+    expect(button('Queue')).toBeUndefined();
+    expect(button('Cluster')).toBeDefined();
   });
 
   it('shows only runs of a state, and all again', async () => {
