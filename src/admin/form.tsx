@@ -178,7 +178,7 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
       mode: 'per-user',
       label: trans.__('One folder per user profile'),
       note: trans.__(
-        'Each user mounts a folder of their own, which bears the name of the profile. Shared spaces and future users mount nothing until you apply again.'
+        'Each user mounts a folder of their own, which bears the name of the profile. Shared spaces mount nothing, and future users nothing until the next apply.'
       )
     }
   ];
