@@ -54,10 +54,9 @@ def disk(tmp_path: Path) -> Path:
 
 
 def opened(page: Page, server: LabServer) -> Locator:
-    """The page, by the way from the panel."""
+    """The page."""
     open_lab(page, server)
-    execute(page, "hyperpod:show-panel")
-    page.locator(PANEL).get_by_role("button", name="HyperPod Admin").click()
+    execute(page, "hyperpod:open-admin")
     shown = page.locator(ADMIN)
     expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
     return shown

@@ -72,10 +72,16 @@ export function plainText(text: string): string {
 
 /** Options are named in words: `--time-limit 2h` is the time limit 2h. */
 function withoutOptions(clause: string): string {
-  return clause
-    .replace(/: use --.*$/, '')
-    .replace(/ (?:with|in) --[a-z-]+(?=[,.;]|$)/g, '')
-    .replace(/--([a-z][a-z-]*)/g, (_, name: string) => name.replace(/-/g, ' '));
+  return (
+    clause
+      .replace(/: use --.*$/, '')
+      // The page has a field for it.
+      .replace(/--take-over/g, '“Overwrite settings that were made elsewhere”')
+      .replace(/ (?:with|in) --[a-z-]+(?=[,.;]|$)/g, '')
+      .replace(/--([a-z][a-z-]*)/g, (_, name: string) =>
+        name.replace(/-/g, ' ')
+      )
+  );
 }
 
 /** What a command of a terminal is here; null: nothing. */

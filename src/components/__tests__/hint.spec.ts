@@ -52,6 +52,10 @@ describe('a hint', () => {
       'use --time-limit 2h or less, or another queue',
       ['use time limit 2h or less, or another queue']
     ],
+    [
+      '--take-over removes it',
+      ['“Overwrite settings that were made elsewhere” removes it']
+    ],
     // Nothing here does that: as it is.
     ['reboot it instead: hpj node reboot', ['reboot it instead']],
     ['hpj metrics last', ['hpj metrics last']]
