@@ -12,6 +12,7 @@ import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
 import { ClusterStore } from './clusters/store';
 import { RegionChoice } from './clusters/regions';
+import { setHintCommands } from './components/hint';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
@@ -79,6 +80,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   const socket = new LogSocket({ connect: () => client.socket('logs') });
   const wake = new WakeDetector(() => socket.reconnect());
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
+  setHintCommands(app.commands);
   const clusterClient = new ClusterClient(client);
   const preferences = new Preferences();
   const regions = new RegionChoice(client);

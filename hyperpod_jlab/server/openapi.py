@@ -55,6 +55,8 @@ _NAMES = {
     "Association": "StorageLink",
     "Check": "DoctorCheck",
     "StageResult": "DoctorStage",
+    "MountGroup": "AdminMountGroup",
+    "StorageMounts": "AdminMounts",
     "ClusterEvent": "HyperpodEventDetail",
     "TimeSeries": "HyperpodMetric",
     "DomainChoice": "AdminDomain",

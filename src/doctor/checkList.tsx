@@ -58,7 +58,7 @@ function Groups(props: IProps): JSX.Element {
     <>
       {groups.map(group => (
         <section key={group} aria-labelledby={`${id}-${group}`}>
-          <h3 id={`${id}-${group}`}>{groupText(group, trans)}</h3>
+          <h2 id={`${id}-${group}`}>{groupText(group, trans)}</h2>
           <Checks
             {...props}
             checks={checks.filter(check => check.group === group)}
