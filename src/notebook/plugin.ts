@@ -68,8 +68,11 @@ export const notebookPlugin: JupyterFrontEndPlugin<void> = {
       label: hyperPod.trans.__('Show Log in Notebook'),
       describedBy: { args: ARGUMENTS },
       execute: async ({ runId }) => {
+        if (typeof runId !== 'string') {
+          throw new Error('runId is missing');
+        }
         const shown = await Promise.all(
-          [...all].map(chips => chips.showLog(String(runId)))
+          [...all].map(chips => chips.showLog(runId))
         );
         return shown.includes(true);
       }

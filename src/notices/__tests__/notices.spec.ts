@@ -8,7 +8,6 @@ import { until } from '../../__tests__/until';
 import { run } from '../../runs/__tests__/fakes';
 import type { IRunChange } from '../../runs/model';
 import { IPreferences, STANDARD } from '../../settings';
-import { IHyperPod } from '../../tokens';
 import { EndedRuns } from '../bundle';
 import { noticesPlugin } from '../plugin';
 
@@ -92,10 +91,7 @@ describe('notifications', () => {
       },
       trans
     };
-    void noticesPlugin.activate(
-      app as unknown as JupyterFrontEnd,
-      hyperPod as unknown as IHyperPod
-    );
+    void noticesPlugin.activate(app as unknown as JupyterFrontEnd, hyperPod);
     states.forEach((state, index) =>
       stateChanged.emit({ run: run(index + 1, { state }), before: 'running' })
     );
