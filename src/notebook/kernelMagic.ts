@@ -2,9 +2,13 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import { Kernel, KernelSpec } from '@jupyterlab/services';
 import { IDisposable } from '@lumino/disposable';
 
-/** Leaves no name behind. A kernel without IPython or without the package goes on without the magic. */
+/**
+ * Imports nothing of the package before the magic is used, and leaves no name behind. A kernel without IPython or without the package goes on
+ * without the magic.
+ */
 const CODE = `try:
-    get_ipython().extension_manager.load_extension("hyperpod_jlab")
+    if __import__("importlib.util").util.find_spec("hyperpod_jlab"):
+        get_ipython().magics_manager.register_lazy("hyperpod", "hyperpod_jlab")
 except Exception:
     pass
 `;
