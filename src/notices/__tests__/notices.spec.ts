@@ -2,12 +2,12 @@ import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
+import { Signal } from '@lumino/signaling';
 
 import { until } from '../../__tests__/until';
-import { FakeRunClient, run } from '../../runs/__tests__/fakes';
-import { RunsModel } from '../../runs/model';
+import { run } from '../../runs/__tests__/fakes';
+import type { IRunChange } from '../../runs/model';
 import { IPreferences, STANDARD } from '../../settings';
-import { CommandIDs, IHyperPod } from '../../tokens';
 import { EndedRuns } from '../bundle';
 import { noticesPlugin } from '../plugin';
 
@@ -69,74 +69,65 @@ describe('EndedRuns', () => {
 });
 
 describe('notifications', () => {
-  let client: FakeRunClient;
-  let runs: RunsModel;
+  let cancelled: string[];
   let shown: { id: string; isVisible: boolean }[];
 
   /** Runs end while something is preferred; what is told of them. */
-  async function tellOf(
+  function tellOf(
     states: readonly string[],
     preferred: Partial<IPreferences> = {}
-  ): Promise<string[]> {
-    const commands = new CommandRegistry();
-    commands.addCommand(CommandIDs.showPanel, { execute: () => null });
+  ): string[] {
+    const stateChanged = new Signal<object, IRunChange>({});
     const app = {
-      commands,
-      restored: Promise.resolve(),
+      commands: new CommandRegistry(),
+      restored: new Promise(() => undefined),
       shell: { widgets: (area: string) => (area === 'main' ? shown : []) }
     };
     const hyperPod = {
       preferences: { value: { ...STANDARD, ...preferred } },
-      runs,
+      runs: {
+        stateChanged,
+        isCancelledHere: (runId: string) => cancelled.includes(runId)
+      },
       trans
     };
-    void noticesPlugin.activate(
-      app as unknown as JupyterFrontEnd,
-      hyperPod as unknown as IHyperPod
+    void noticesPlugin.activate(app as unknown as JupyterFrontEnd, hyperPod);
+    states.forEach((state, index) =>
+      stateChanged.emit({ run: run(index + 1, { state }), before: 'running' })
     );
-    client.runs = states.map((_, index) => run(index + 1));
-    await runs.refresh();
-    client.runs = states.map((state, index) => run(index + 1, { state }));
-    await runs.refresh();
-    await jest.advanceTimersByTimeAsync(5000);
+    jest.advanceTimersByTime(5000);
     return told().map(one => one.message);
   }
 
   beforeEach(() => {
     jest.useFakeTimers();
-    client = new FakeRunClient();
-    runs = new RunsModel({ client });
+    cancelled = [];
     shown = [];
   });
 
-  afterEach(() => {
-    runs.dispose();
-    jest.useRealTimers();
-  });
+  afterEach(() => jest.useRealTimers());
 
-  it('tell how runs ended', async () => {
-    expect(await tellOf(['succeeded', 'failed', 'cancelled'])).toEqual([
+  it('tell how runs ended', () => {
+    expect(tellOf(['succeeded', 'failed', 'cancelled', 'running'])).toEqual([
       '3 runs finished, 1 failed, 1 cancelled.'
     ]);
   });
 
-  it('are of failures only, or off, where that is wanted', async () => {
+  it('are of failures only, or off, where that is wanted', () => {
     const states = ['succeeded', 'failed'];
-    expect(await tellOf(states, { notifications: 'failures' })).toEqual([
+    expect(tellOf(states, { notifications: 'off' })).toEqual([]);
+    expect(tellOf(states, { notifications: 'failures' })).toEqual([
       'run 2 failed.'
     ]);
-    Notification.dismiss();
-    expect(await tellOf(states, { notifications: 'off' })).toEqual([]);
   });
 
-  it('leave out the run whose page is in view', async () => {
+  it('leave out the run whose page is in view', () => {
     shown = [{ id: `hyperpod-run-${run(1).run_id}`, isVisible: true }];
-    expect(await tellOf(['failed'])).toEqual([]);
+    expect(tellOf(['failed'])).toEqual([]);
   });
 
-  it('leave out what the user cancels here', async () => {
-    client.runs = [run(1)];
-    await runs.act(run(1).run_id, 'cancel');
-    expect(await tellOf(['cancelled'])).toEqual([]);
+  it('leave out what the user cancels here', () => {
+    cancelled = [run(1).run_id];
+    expect(tellOf(['cancelled'])).toEqual([]);
   });
 });
