@@ -17,7 +17,7 @@ import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
 import { RunClient } from './runs/client';
 import { RunsModel } from './runs/model';
-import { followSettings } from './settings';
+import { followSettings, Preferences } from './settings';
 import { CommandIDs, IHyperPod } from './tokens';
 
 /** Also the id of the settings: the schema file's name makes it. */
@@ -80,8 +80,12 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   const wake = new WakeDetector(() => socket.reconnect());
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
   const clusterClient = new ClusterClient(client);
+  const preferences = new Preferences();
   const regions = new RegionChoice(client);
   const clusters = new ClusterStore({ client: clusterClient, regions });
+  preferences.changed.connect(() => {
+    clusters.isLive = preferences.value.refresh;
+  });
   const runs = new RunsModel({
     client: runClient,
     events: events.stream,
@@ -98,6 +102,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     client,
     clusterClient,
     clusters,
+    preferences,
     regions,
     runClient,
     runs,
@@ -105,8 +110,8 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     logs,
     adminRights: new AdminRights(new AdminClient(client)),
     trans: translator.load(TRANSLATION_DOMAIN),
-    openRun: async runId => {
-      await app.commands.execute(CommandIDs.openRun, { runId });
+    openRun: async (runId, { pin } = { pin: false }) => {
+      await app.commands.execute(CommandIDs.openRun, { runId, preview: !pin });
     }
   };
 }

@@ -44,10 +44,10 @@ install_trixie() {
   mv --no-target-directory "$work" "$root"
 }
 
-# In a mount namespace of its own, so that nothing stays mounted however it ends.
+# In namespaces of its own: however it ends, nothing stays mounted, and nothing goes on writing there when this script is killed.
 # shellcheck disable=SC2016
 make_root() {
-  unshare --mount --propagation private bash -eu -c '
+  setpriv --pdeathsig KILL unshare --mount --propagation private --pid --mount-proc --kill-child bash -eu -c '
     root=$1 stamp=$2
     shift 2
     debootstrap --variant=minbase --include=ca-certificates,libfaketime trixie "$root"
@@ -85,7 +85,7 @@ main() {
     can_install "${lacking[@]-}"
     one_at_a_time
     install_packages "${PACKAGES[@]}" 9>&-
-    [[ -z $trixie ]] || install_trixie "$trixie" 9>&-
+    [[ -z $trixie ]] || install_trixie "$trixie" # all of it holds the place, and no daemon is left that would keep it
   fi
 }
 

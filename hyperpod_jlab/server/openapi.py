@@ -54,6 +54,7 @@ _NAMES = {
     "Access": "RunAccess",
     "Association": "StorageLink",
     "Check": "DoctorCheck",
+    "StageResult": "DoctorStage",
     "ClusterEvent": "HyperpodEventDetail",
     "TimeSeries": "HyperpodMetric",
     "DomainChoice": "AdminDomain",

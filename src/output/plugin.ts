@@ -57,7 +57,15 @@ async function cardFor(
     freeze: run => freeze(hyperPod, what.output, run)
   };
   const { name, runId } = what;
-  return new RunCard({ runId, name, runs, logClient: logs, actions, trans });
+  return new RunCard({
+    runId,
+    name,
+    runs,
+    logClient: logs,
+    looks: hyperPod.preferences.value,
+    actions,
+    trans
+  });
 }
 
 async function freeze(

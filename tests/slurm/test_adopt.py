@@ -266,8 +266,11 @@ class TestForgotten:
     ) -> None:
         job = sbatch(forgetful, "echo it was; exit 4", "-J", "past")
         array = sbatch(forgetful, "echo task $SLURM_ARRAY_TASK_ID", "--array=1-2")
+        mixed = sbatch(forgetful, "exit $((SLURM_ARRAY_TASK_ID - 1))", "--array=1-3")
+        cancelled = sbatch(forgetful, "true", "--array=1-4", "--hold")
+        forgetful.cluster.exec("ctl", "scancel", cancelled)
         other = sbatch(forgetful, "true", user="alice")
-        for each in (job, array, other):
+        for each in (job, array, mixed, cancelled, other):
             until_forgotten(forgetful, each)
         run_id = await forgetful.hyperpod.adopt(job)
         run = await forgetful.hyperpod.runs.get(run_id)
@@ -280,6 +283,13 @@ class TestForgotten:
         run = await forgetful.ended(run_id)
         assert run.children == {"succeeded": 2}
         assert await log(forgetful, f"{run_id}.2") == "task 2"
+        run_id = await forgetful.hyperpod.adopt(mixed)
+        run = await forgetful.ended(run_id)
+        assert run.children == {"succeeded": 1, "failed": 2}
+        child = await forgetful.hyperpod.runs.get(f"{run_id}.3")
+        assert (child.state, child.status.exit_code) == ("failed", 2)
+        run = await forgetful.ended(await forgetful.hyperpod.adopt(cancelled))
+        assert run.children == {"cancelled": 4}
         with pytest.raises(DeniedError):
             await forgetful.hyperpod.adopt(other)
 

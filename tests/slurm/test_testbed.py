@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import SlurmTestbed, running
+from tests.slurm.cluster import INSTALL, SlurmTestbed, running
 
 pytestmark = [pytest.mark.testbed, pytest.mark.slurm]
 
@@ -213,3 +214,24 @@ def test_nothing_of_it_is_left_on_the_machine(slurm_start: Callable[..., SlurmTe
     assert subprocess.run(["pgrep", "-f", "^sleep 2345.6"]).returncode == 1
     assert str(cluster.folder) not in Path("/proc/self/mountinfo").read_text()
     assert list(cluster.folder.iterdir()) == []
+
+
+def test_nothing_of_an_installation_that_was_killed_goes_on_writing(tmp_path: Path):
+    """It stands for debootstrap, which leaves children that write; the next installation removes what is left and begins anew."""
+    programs, root = tmp_path / "bin", tmp_path / "root"
+    programs.mkdir()
+    debootstrap = programs / "debootstrap"
+    debootstrap.write_text(
+        '#!/bin/sh\n(while sleep 0.01; do mkdir -p "$4/etc"; date >"$4/etc/$(date +%N)"; done) &\nwait\n'
+    )
+    debootstrap.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    words = [INSTALL, "--trixie", root]
+    with subprocess.Popen(words, env=environment) as first:
+        until(lambda: list(tmp_path.glob("root.??????/etc/*")))
+        first.kill()
+    debootstrap.write_text("#!/bin/sh\nexit 3\n")
+    second = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=30)
+    assert second.returncode == 1, second.stderr
+    assert "cannot remove" not in second.stderr
+    assert list(tmp_path.glob("root*")) == []

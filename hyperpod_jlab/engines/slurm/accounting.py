@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, RefusedError
@@ -61,9 +62,43 @@ class Execution:
     def has_ended(self) -> bool:
         return self.end is not None and self.state not in {"PENDING", "RUNNING", "SUSPENDED"}
 
+    @property
+    def is_final(self) -> bool:
+        """Whether it has ended and no other follows."""
+        return self.has_ended and self.state != "REQUEUED"
+
+    @property
+    def task(self) -> int | None:
+        """The index of an array task; None outside an array, and for a range of tasks that never started (``12_[3-5]``)."""
+        task = self.scheduler_id.partition("_")[2]
+        return int(task) if task.isdecimal() else None
+
+
+def last_executions(executions: Iterable[Execution]) -> list[Execution]:
+    """The last execution of a job, or of each task of an array."""
+    return list({execution.scheduler_id: execution for execution in executions}.values())
+
+
+def find_last(executions: Sequence[Execution]) -> Execution | None:
+    """The execution with which a job ended; None without one.
+
+    An array has not ended while one of its tasks has not. After that, it ends like the tasks that never
+    started, because children without records end with the array; else like the first unsuccessful task.
+    """
+    last = last_executions(executions)
+    return next(
+        chain(
+            (item for item in last if not item.is_final),
+            (item for item in last if item.task is None),
+            (item for item in last if item.state != "COMPLETED"),
+            last,
+        ),
+        None,
+    )
+
 
 class AccountingHistory:
-    """Executions of jobs by scheduler id, oldest first; ended ones are cached.
+    """Executions of jobs by scheduler id, oldest first; ended ones are cached. An array's id stands for all its tasks.
 
     Args:
         client: The cluster's commands.
@@ -107,8 +142,10 @@ class AccountingHistory:
         return cached.value if cached is not None else ()
 
     def _needs_query(self, job: str, executions: int) -> bool:
-        is_complete = sum(execution.has_ended for execution in self._executions(job)) >= executions
-        return not is_complete and not self._cache.is_fresh(job)
+        known = self._executions(job)
+        ended_count = sum(execution.has_ended for execution in known)
+        is_final = all(execution.is_final for execution in last_executions(known))
+        return not (ended_count >= executions and is_final) and not self._cache.is_fresh(job)
 
     def _may_query(self) -> bool:
         now = time.monotonic()
@@ -130,8 +167,20 @@ class AccountingHistory:
                 self.last_error = None if error.code == "no_accounting" else error
                 return
             self._missing_since = self.last_error = None
-            for job in part:
-                self._cache.put(job, tuple(executions.get(job, ())))
+            for job, executions_of_job in _with_arrays(executions, part).items():
+                self._cache.put(job, tuple(executions_of_job))
+
+
+def _with_arrays(
+    executions: Mapping[str, Sequence[Execution]], jobs: Iterable[str]
+) -> dict[str, list[Execution]]:
+    """All executions by scheduler id, and those of these jobs, empty for unknown ones; an array has those of all its tasks."""
+    by_id = {job: [*executions.get(job, ())] for job in {*jobs, *executions}}
+    for job, executions_of_task in executions.items():
+        array_id, separator, _ = job.partition("_")
+        if separator and array_id in by_id:
+            by_id[array_id] += executions_of_task
+    return by_id
 
 
 async def find_by_folder(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 
@@ -123,10 +123,16 @@ async def _tasks(client: SlurmClient, job: str, rows: Sequence[Details]) -> set[
     """The tasks that the controller or the accounting knows."""
     indices = {index for row in rows for index in parse_tasks(row.tasks)}
     with contextlib.suppress(HyperpodError):
-        for name in await sacct(client, [job]):
-            _, _, index = name.partition("_")
-            if index.isdecimal():
-                indices.add(int(index))
+        indices |= _parse_task_ids(await sacct(client, [job]))
+    return indices
+
+
+def _parse_task_ids(scheduler_ids: Iterable[str]) -> set[int]:
+    """The indices in the accounting's ids: ``12_3``, or ``12_[4-6]`` for tasks that were cancelled before they started."""
+    indices: set[int] = set()
+    for scheduler_id in scheduler_ids:
+        with contextlib.suppress(ValueError):  # the id of a job outside an array
+            indices.update(parse_tasks(scheduler_id.partition("_")[2]))
     return indices
 
 
@@ -159,9 +165,7 @@ async def _from_accounting(client: SlurmClient, current_user: str, job: str) -> 
         "." in row["JobID"] for row in rows
     ):
         raise _script_error(job)
-    indices = [row["JobID"].partition("_")[2] for row in mains]
-    task_numbers = {int(index) for index in indices if index.isdecimal()}
-    array = format_ranges(task_numbers) if separator else None
+    array = format_ranges(_parse_task_ids(row["JobID"] for row in mains)) if separator else None
     default = "slurm-%A_%a.out" if separator else "slurm-%j.out"
     folder = first["WorkDir"]
     stdout = first.get("StdOut") or f"{folder}/{default}"

@@ -15,7 +15,7 @@ from hyperpod_jlab.core.records import AttemptRecords, Claim, Observation, RunRe
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.launch import REFUSAL_PREFIX, UNTRUSTED, untrusted_reason
-from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, Execution
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, Execution, find_last
 from hyperpod_jlab.engines.slurm.job_files import (
     batch_log_name,
     find_verdict,
@@ -405,7 +405,9 @@ class RunObserver:
         snapshot = await self._queue.own_jobs()
         observations, missing_runs = await asyncio.to_thread(self._observe_queued, runs, snapshot)
         if missing_runs:
-            observations |= await self._observe_missing(missing_runs)
+            observations_of_missing, tasks = await self._observe_missing(missing_runs)
+            observations |= observations_of_missing
+            runs, missing_runs = [*runs, *tasks], [*missing_runs, *tasks]
         await self._record_native(runs, snapshot, missing_runs, observations)
         for run_id, verdict in (await self._record_requeues(runs, snapshot)).items():
             observation = observations.get(run_id)
@@ -479,8 +481,8 @@ class RunObserver:
 
     async def _observe_missing(
         self, missing_runs: Sequence[_ObservedRun]
-    ) -> dict[str, Observation]:
-        """Observe runs without a job of this user in the queue: other users' runs, or jobs that left it."""
+    ) -> tuple[dict[str, Observation], list[_ObservedRun]]:
+        """Observe runs without a job of this user in the queue: other users' runs, or jobs that left it. Returns the array tasks that it found too."""
         now = time.time()
         settled_runs = [
             run for run in missing_runs if run.scheduler_id and now - _submitted_at(run.records) > 0
@@ -499,17 +501,38 @@ class RunObserver:
             observations |= run_observations
             if run.bundle.run_id not in run_observations:
                 unresolved.append(run)
-        executions_by_job = await self._history.get(
-            run.scheduler_id or "" for run in unresolved if not run.is_array
-        )
-        for run in unresolved:
-            if not executions_by_job.get(run.scheduler_id or "") and await self._is_hidden(run):
-                continue
+        executions_by_job = await self._history.get(run.scheduler_id or "" for run in unresolved)
+        tasks = await asyncio.to_thread(self._read_tasks, unresolved, executions_by_job)
+        executions_by_job |= await self._history.get(run.scheduler_id or "" for run in tasks)
+        for run in [*unresolved, *tasks]:
             executions = executions_by_job.get(run.scheduler_id or "")
+            if not executions and await self._is_hidden(run):
+                continue
             observation = await asyncio.to_thread(self._observe_gone, run, executions, now)
             if observation is not None:
                 observations[run.bundle.run_id] = observation
-        return observations
+        return observations, tasks
+
+    def _read_tasks(
+        self,
+        unresolved: Sequence[_ObservedRun],
+        executions_by_job: Mapping[str, Sequence[Execution]],
+    ) -> list[_ObservedRun]:
+        """The tasks of arrays that left the queue before anybody recorded them; each has its own end in the accounting."""
+        run_ids = {run.bundle.run_id for run in unresolved}
+        children = []
+        for run in unresolved:
+            executions = executions_by_job.get(run.scheduler_id or "")
+            if not run.is_array or not executions:
+                continue
+            recorded = frozenset(run.bundle.child_indices())
+            indices = {execution.task for execution in executions}
+            children += [
+                run.bundle.child(index)
+                for index in indices
+                if index is not None and index not in recorded
+            ]
+        return self._read([child for child in children if child.run_id not in run_ids])
 
     async def _is_hidden(self, run: _ObservedRun) -> bool:
         """Whether a run belongs to another user whose jobs are hidden from this user; only its records describe it."""
@@ -518,9 +541,11 @@ class RunObserver:
     def _observe_gone(
         self, run: _ObservedRun, executions: Sequence[Execution] | None, now: float
     ) -> Observation | None:
-        last = executions[-1] if executions else None
-        if last is not None and last.has_ended and last.state != "REQUEUED":
+        last = find_last(executions or ())
+        if last is not None and last.is_final:
             observation = observe_execution(last, now)
+            if run.is_array:
+                return observation.model_copy(update={"scheduler_id": run.scheduler_id})
             job = EndedJob(last.scheduler_id, last.nodes)
             return explain_end(observation, run.bundle, run.records, job)
         if now - _submitted_at(run.records) < _SETTLE_S:
