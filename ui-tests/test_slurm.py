@@ -135,9 +135,12 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     for rank in range(4):
         wait_for_line(page, f"rank {rank} step 3", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
-    expect(shown).to_contain_text("Nodesnode3, node4")
-    expect(shown).to_contain_text("Usage source")
     assert len(log_lines(page, RUN_PAGE)) == 16
+    run_tab(shown, "Overview").get_by_text("Details", exact=True).click()
+    expect(shown).to_contain_text("Nodesnode3, node4")
+    expect(shown.locator(".jp-HyperPod-Usage-source")).to_have_text(
+        re.compile("from the scheduler.s accounting|measured by the launcher")
+    )
 
 
 def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
