@@ -5,7 +5,8 @@ import * as React from 'react';
 
 import { StateChip } from '../components/stateChip';
 import { useTick } from '../components/useTick';
-import { clockText, stateText } from '../components/words';
+import { stateText } from '../components/words';
+import { clockText } from '../runs/words';
 import { IRun, isEnded } from '../runs/types';
 import { checksum } from './checksum';
 
