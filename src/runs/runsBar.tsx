@@ -30,7 +30,6 @@ export function RunsBar(props: {
   const { field, runs, trans, views } = props;
   const { view } = views;
   const change = (part: Partial<IRunsView>) => views.show({ ...view, ...part });
-  const clusters = [...new Set(runs.map(run => run.cluster))].sort();
   const { cluster, states, text } = FIRST_VIEW;
   return (
     <div className="jp-HyperPod-RunsBar" role="search">
@@ -57,29 +56,7 @@ export function RunsBar(props: {
         change={chosen => change({ states: [...chosen] })}
         trans={trans}
       />
-      {(clusters.length > 1 || view.cluster !== null) && (
-        <Choice
-          label={
-            view.cluster === null
-              ? trans.__('Cluster')
-              : trans.__('Cluster: %1', view.cluster)
-          }
-          isOn={view.cluster !== null}
-          entries={() => [
-            {
-              label: trans.__('All Clusters'),
-              isOn: view.cluster === null,
-              run: () => change({ cluster: null })
-            },
-            null,
-            ...clusters.map(name => ({
-              label: name,
-              isOn: view.cluster === name,
-              run: () => change({ cluster: name })
-            }))
-          ]}
-        />
-      )}
+      <ClusterChoice runs={runs} view={view} change={change} trans={trans} />
       {isFiltered(view) && (
         <button
           type="button"
@@ -121,6 +98,41 @@ export function RunsBar(props: {
       />
     </div>
   );
+}
+
+/** A menu of the clusters that have runs, where there are several. */
+function ClusterChoice(props: {
+  runs: readonly IRun[];
+  view: IRunsView;
+  change: (part: Partial<IRunsView>) => void;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { change, runs, trans, view } = props;
+  const { cluster } = view;
+  const clusters = [...new Set(runs.map(run => run.cluster))].sort();
+  return clusters.length > 1 || cluster !== null ? (
+    <Choice
+      label={
+        cluster === null
+          ? trans.__('Cluster')
+          : trans.__('Cluster: %1', cluster)
+      }
+      isOn={cluster !== null}
+      entries={() => [
+        {
+          label: trans.__('All Clusters'),
+          isOn: cluster === null,
+          run: () => change({ cluster: null })
+        },
+        null,
+        ...clusters.map(name => ({
+          label: name,
+          isOn: cluster === name,
+          run: () => change({ cluster: name })
+        }))
+      ]}
+    />
+  ) : null;
 }
 
 /** A button with a menu. */
