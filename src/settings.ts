@@ -29,12 +29,6 @@ export interface IPreferences {
   readonly loadMagic: boolean;
 }
 
-/** How logs look at first. */
-export type ILogLooks = Pick<
-  IPreferences,
-  'logFold' | 'logFoldLauncher' | 'logTimestamps' | 'logWrap'
->;
-
 /** As in the schema. */
 export const STANDARD: IPreferences = {
   notifications: 'all',
@@ -64,7 +58,10 @@ export class Preferences {
   }
 
   /** Take them from the settings, now and whenever they change. */
-  follow(settings: Pick<ISettingRegistry.ISettings, 'get' | 'changed'>): void {
+  follow(
+    settings: Pick<ISettingRegistry.ISettings, 'changed' | 'get' | 'set'>
+  ): void {
+    this._settings = settings;
     const apply = () => {
       this._value = preferencesOf(name => settings.get(name).composite);
       this._changed.emit();
@@ -73,7 +70,18 @@ export class Preferences {
     settings.changed.connect(apply);
   }
 
+  /** Prefer that logs fold, or not, from now on. */
+  async keep(
+    name: 'logFold' | 'logFoldLauncher',
+    value: boolean
+  ): Promise<void> {
+    this._value = { ...this._value, [name]: value };
+    this._changed.emit();
+    await this._settings?.set(name, value);
+  }
+
   private readonly _changed = new Signal<this, void>(this);
+  private _settings: Pick<ISettingRegistry.ISettings, 'set'> | null = null;
   private _value = STANDARD;
 }
 

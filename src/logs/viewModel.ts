@@ -1,7 +1,7 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ILogLooks, STANDARD } from '../settings';
+import { Preferences } from '../settings';
 import { ILogClient } from './client';
 import { LogChoice, LogFeed } from './feed';
 import { filterOf, finderOf, LogLevel } from './pattern';
@@ -32,7 +32,8 @@ export interface ITimeRange {
 export class LogViewModel implements IDisposable {
   constructor(options: LogViewModel.IOptions) {
     this.client = options.client;
-    const looks = options.looks ?? STANDARD;
+    this._preferences = options.preferences ?? new Preferences();
+    const looks = this._preferences.value;
     this._folds = looks.logFold;
     this._foldsNodes = looks.logFoldLauncher;
     this._showsTime = looks.logTimestamps;
@@ -225,6 +226,7 @@ export class LogViewModel implements IDisposable {
 
   set folds(value: boolean) {
     this._folds = value;
+    void this._preferences.keep('logFold', value);
     this._emit();
   }
 
@@ -240,6 +242,7 @@ export class LogViewModel implements IDisposable {
 
   set foldsNodes(value: boolean) {
     this._foldsNodes = value;
+    void this._preferences.keep('logFoldLauncher', value);
     this._emit();
   }
 
@@ -406,6 +409,7 @@ export class LogViewModel implements IDisposable {
   private _viewed: ITimeRange | null = null;
   private _attempts: readonly ILogAttempt[] = [];
   private _askedAt = 0;
+  private readonly _preferences: Preferences;
   private _folds: boolean;
   private _foldsNodes: boolean;
   private _filters = false;
@@ -420,7 +424,7 @@ export namespace LogViewModel {
   export interface IOptions {
     client: ILogClient;
     runId: string;
-    /** How lines look at first. */
-    looks?: ILogLooks;
+    /** How lines look at first; what is folded by hand is kept there. */
+    preferences?: Preferences;
   }
 }

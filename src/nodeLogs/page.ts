@@ -4,7 +4,7 @@ import { Panel } from '@lumino/widgets';
 
 import { HyperPodClient } from '../api';
 import { LogSocket, LogView } from '../logs';
-import { ILogLooks } from '../settings';
+import type { Preferences } from '../settings';
 import { NodeLogClient } from './client';
 import { NodeLogHeader } from './header';
 import { kindText } from './words';
@@ -15,7 +15,7 @@ import { kindText } from './words';
 export class NodeLogPage extends Panel {
   constructor(options: NodeLogPage.IOptions) {
     super();
-    const { client, cluster, looks, node, socket, trans } = options;
+    const { client, cluster, node, preferences, socket, trans } = options;
     this.addClass('jp-HyperPod-NodeLogPage');
     this.addClass('jp-HyperPod-Aws');
     this.node.setAttribute('role', 'region');
@@ -26,7 +26,7 @@ export class NodeLogPage extends Panel {
     this.log = new LogView({
       client: this._client,
       runId: node,
-      looks,
+      preferences,
       isDated: true,
       labelOf: origin => kindText(this._client.kindOf(origin.node), trans),
       trans
@@ -113,7 +113,7 @@ export namespace NodeLogPage {
     node: string;
     socket: LogSocket;
     /** How the log looks at first. */
-    looks?: ILogLooks;
+    preferences?: Preferences;
     trans: TranslationBundle;
   }
 }

@@ -65,7 +65,7 @@ export const nodeLogsPlugin: JupyterFrontEndPlugin<void> = {
             cluster,
             node,
             socket,
-            looks: hyperPod.preferences.value,
+            preferences: hyperPod.preferences,
             trans
           });
           page.title.label = trans.__('Logs of %1', node);

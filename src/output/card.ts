@@ -21,7 +21,7 @@ export async function makeCard(
     name,
     runs,
     logClient: logs,
-    looks: preferences.value,
+    preferences,
     actions: {
       cancel: run => act(run, 'cancel'),
       copyCommand,

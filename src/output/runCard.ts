@@ -8,7 +8,7 @@ import { LogInStep } from '../runs/logInStep';
 import { RunsModel } from '../runs/model';
 import { RunPageModel } from '../runs/pageModel';
 import { IRun } from '../runs/types';
-import { ILogLooks } from '../settings';
+import type { Preferences } from '../settings';
 import { CardHead } from './cardHead';
 import { CardMenu } from './cardMenu';
 import { CardNotice } from './cardNotice';
@@ -92,11 +92,11 @@ export class RunCard extends Panel {
   }
 
   private _addLog(): void {
-    const { logClient, looks, runId, trans } = this._options;
+    const { logClient, preferences, runId, trans } = this._options;
     const log = new LogView({
       client: logClient,
       runId,
-      looks,
+      preferences,
       trans,
       isCompact: true,
       openPlace: place => this._options.actions.openPlace(runId, place)
@@ -145,7 +145,7 @@ export namespace RunCard {
     runs: RunsModel;
     logClient: ILogClient;
     /** How the log looks at first, but for times. */
-    looks?: ILogLooks;
+    preferences?: Preferences;
     actions: ICardActions;
     trans: TranslationBundle;
   }

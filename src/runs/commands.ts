@@ -205,7 +205,7 @@ async function makePage(
     runs: hyperPod.runs,
     runClient: hyperPod.runClient,
     logClient: hyperPod.logs,
-    looks: hyperPod.preferences.value,
+    preferences: hyperPod.preferences,
     actions: pageActions(app, hyperPod),
     trans: hyperPod.trans
   });

@@ -8,7 +8,7 @@ import { stateLabIcon } from '../components/stateIcon';
 import { TabbedWidgets } from '../components/tabs';
 import { stateText } from '../components/words';
 import { ILogClient, LogView } from '../logs';
-import { ILogLooks } from '../settings';
+import type { Preferences } from '../settings';
 import { IRunClient } from './client';
 import { CodeFiles } from './codeTab';
 import { IRunActions, RunHeader } from './header';
@@ -39,7 +39,7 @@ export class RunPage extends Panel {
     this.log = new LogView({
       client: _options.logClient,
       runId,
-      looks: _options.looks,
+      preferences: _options.preferences,
       trans,
       openPlace: place => actions.openPlace(runId, place)
     });
@@ -215,7 +215,7 @@ export namespace RunPage {
     runClient: IRunClient;
     logClient: ILogClient;
     /** How the log looks at first. */
-    looks?: ILogLooks;
+    preferences?: Preferences;
     actions: IRunActions;
     trans: TranslationBundle;
   }
