@@ -76,6 +76,7 @@ describe('a hint', () => {
     const commands = new CommandRegistry();
     const done: unknown[] = [];
     commands.addCommand('hyperpod:open-cluster', {
+      describedBy: { args: {} },
       execute: args => void done.push(args)
     });
     setHintCommands(commands);
