@@ -124,8 +124,15 @@ def open_tab(page: Page, cluster: str, tab: str) -> Locator:
 def panel_menu(page: Page, entry: str) -> None:
     """Choose an entry of the panel's menu."""
     execute(page, "hyperpod:show-panel", keep=False)
-    page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
-    page.locator(".lm-Menu").get_by_text(entry, exact=True).click()
+    found = page.locator(".lm-Menu").get_by_text(entry, exact=True)
+    # The menu is as it was when it was opened, and what a user may do is asked for after the panel is there.
+    for _ in range(40):
+        page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
+        if found.count() == 1:
+            break
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(500)
+    found.click()
 
 
 def row(shown: Locator, text: str) -> Locator:

@@ -56,8 +56,6 @@ def disk(tmp_path: Path) -> Path:
 def opened(page: Page, server: LabServer) -> Locator:
     """The page."""
     open_lab(page, server)
-    with page.expect_response(lambda answer: "admin/rights" in answer.url):
-        execute(page, "hyperpod:show-panel")
     panel_menu(page, "HyperPod Admin")
     shown = page.locator(ADMIN)
     expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
