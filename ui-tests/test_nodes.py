@@ -310,7 +310,6 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     # On the page of the configured cluster too, with the reason; it takes the node back.
     execute(page, "hyperpod:open-cluster", {"cluster": "train"})
     own = page.locator(CLUSTER_PAGE).locator("visible=true")
-    expect(own.get_by_role("heading", name="on-slurm")).to_be_visible()
     own.get_by_role("tab", name="Nodes", exact=True).click()
     expect(row(own, "ip-10-0-0-1")).to_contain_text("GPU 3 falls off the bus", timeout=SLOW)
     choose(own, "ip-10-0-0-1")

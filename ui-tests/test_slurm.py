@@ -169,11 +169,6 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(shown.get_by_role("tab", name="Nodes")).to_have_attribute("aria-selected", "true")
-    drawer = shown.get_by_role("complementary", name="Node node1")
-    expect(drawer).to_contain_text("No jobs")
-    assert violations(page, CLUSTER_PAGE) == []
-    page.keyboard.press("Escape")
-    expect(drawer).to_have_count(0)
 
     shown = open_cluster(page, "Queues")
     expect(row(shown, "batch")).to_contain_text("all users")

@@ -122,6 +122,8 @@ function usePointer(
       ArrowDown: layout.columns
     };
     if (event.key === 'Enter' && at) {
+      // Else the key would press the button that gets the focus.
+      event.preventDefault();
       openNode(nodes[at.node].name);
     } else if (event.key in steps) {
       event.preventDefault();

@@ -29,9 +29,12 @@ export class ClusterView implements IWatched {
 
   /** The cluster; null before it is known. */
   get row(): ICluster | null {
-    return (
-      this._store.find(this.cluster) ?? this._detail.value?.cluster ?? null
-    );
+    const row = this._store.find(this.cluster);
+    const detail = this._detail.value?.cluster ?? null;
+    // The store knows what AWS tells only while the panel is in view.
+    return row === null
+      ? detail
+      : { ...row, hyperpod: row.hyperpod ?? detail?.hyperpod ?? null };
   }
 
   /** The cluster with all that AWS tells of it, and why that can't be read. */

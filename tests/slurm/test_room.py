@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Holder, StartNow
+from hyperpod_jlab.core.cluster import Holder
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
@@ -63,7 +63,7 @@ class Slurm:
 
 async def ask(
     slurm: Slurm, nodes: int, *others: SlurmJob
-) -> tuple[tuple[StartNow, ...], AlternativeSearch]:
+) -> tuple[tuple[str, ...], AlternativeSearch]:
     mine = job(9, limit=1200.0, node_count=nodes)
     queues = {"dev": QueueCapacity(frozenset({"node1"}), True, None)}
     tries = AlternativeSearch(
@@ -73,7 +73,7 @@ async def ask(
         [mine, *others],
         queues,
     )
-    return await tries.search(), tries
+    return tuple(found.text for found in await tries.search()), tries
 
 
 @pytest.mark.parametrize(("nodes", "room"), [(2, 1), (4, 3), (8, 5), (8, 1), (7, 6)])
