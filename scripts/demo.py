@@ -235,7 +235,7 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
     if place is not None and place.whole is not None:
-        say("For admins: the gear at HyperPod in AWS, in the panel, opens the Admin page.")
+        say("For admins: the panel's menu opens the Admin page.")
         say(
             f"There, under More, create folders with the Jupyter server, and set the mount path to {place.whole}"
         )

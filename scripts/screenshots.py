@@ -246,7 +246,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         add_telemetry(endpoint.account, REGION)
         open_lab(page, server)
         execute(page, "hyperpod:show-panel")
-        execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
+        execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
         shown = page.locator(HYPERPOD_PAGE)
         shown.get_by_role("tab", name="Nodes", exact=True).click()
         for at in (1, 2):

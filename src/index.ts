@@ -3,6 +3,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { adminPlugin } from './admin/plugin';
 import { clustersPlugin } from './clusters/plugin';
 import { doctorPlugin } from './doctor/plugin';
+import { helpPlugin } from './help/plugin';
 import { lifecyclePlugin } from './lifecycle/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
@@ -39,7 +40,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   statusPlugin,
   awsCallsPlugin,
   runningPlugin,
-  noticesPlugin
+  noticesPlugin,
+  helpPlugin
 ];
 
 export default plugins;

@@ -12,12 +12,13 @@ import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
 import { ClusterStore } from './clusters/store';
 import { RegionChoice } from './clusters/regions';
+import { setHintCommands } from './components/hint';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
 import { RunClient } from './runs/client';
 import { RunsModel } from './runs/model';
-import { followSettings } from './settings';
+import { followSettings, Preferences } from './settings';
 import { CommandIDs, IHyperPod } from './tokens';
 
 /** Also the id of the settings: the schema file's name makes it. */
@@ -79,9 +80,14 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   const socket = new LogSocket({ connect: () => client.socket('logs') });
   const wake = new WakeDetector(() => socket.reconnect());
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
+  setHintCommands(app.commands);
   const clusterClient = new ClusterClient(client);
+  const preferences = new Preferences();
   const regions = new RegionChoice(client);
   const clusters = new ClusterStore({ client: clusterClient, regions });
+  preferences.changed.connect(() => {
+    clusters.isLive = preferences.value.refresh;
+  });
   const runs = new RunsModel({
     client: runClient,
     events: events.stream,
@@ -98,6 +104,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     client,
     clusterClient,
     clusters,
+    preferences,
     regions,
     runClient,
     runs,
@@ -105,8 +112,8 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     logs,
     adminRights: new AdminRights(new AdminClient(client)),
     trans: translator.load(TRANSLATION_DOMAIN),
-    openRun: async runId => {
-      await app.commands.execute(CommandIDs.openRun, { runId });
+    openRun: async (runId, { pin } = { pin: false }) => {
+      await app.commands.execute(CommandIDs.openRun, { runId, preview: !pin });
     }
   };
 }

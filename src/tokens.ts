@@ -10,6 +10,7 @@ import type { ILogClient } from './logs/client';
 import type { LogSocket } from './logs/socket';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
+import type { Preferences } from './settings';
 
 /**
  * What the parts of the extension share.
@@ -21,6 +22,8 @@ export interface IHyperPod {
   readonly clusterClient: IClusterClient;
   /** The clusters, for all that shows them; `watch` them while they are in view. */
   readonly clusters: ClusterStore;
+  /** What the user prefers. */
+  readonly preferences: Preferences;
   /** The region whose HyperPod clusters are listed. */
   readonly regions: RegionChoice;
   /** Requests on runs. */
@@ -35,8 +38,10 @@ export interface IHyperPod {
   readonly adminRights: AdminRights;
   /** The extension's words in the user's language. */
   readonly trans: TranslationBundle;
-  /** Open a run's page, or bring it to the front. */
-  openRun(runId: string): Promise<void>;
+  /**
+   * Open a run's page, or bring it to the front. A new page is a preview, whose place the next one takes, unless it is pinned.
+   */
+  openRun(runId: string, options?: { readonly pin: boolean }): Promise<void>;
 }
 
 /** The token of what the parts of the extension share. */
@@ -93,8 +98,6 @@ export namespace CommandIDs {
   /** The documentation that comes with the extension. */
   export const openDocs = 'hyperpod:open-docs';
   export const showPanel = 'hyperpod:show-panel';
-  /** Asks what to run and how, without a notebook; `{cluster}`. */
-  export const newRun = 'hyperpod:new-run';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
   /** Asks for a command or a file, and how to run it; `{cluster}`. */
@@ -103,6 +106,8 @@ export namespace CommandIDs {
   export const runNotebook = 'hyperpod:run-notebook';
   export const runAgain = 'hyperpod:run-again';
   export const runFile = 'hyperpod:run-file';
+  /** Shows a run's log below its cell, where a notebook with it is open; `{runId}`. */
+  export const showLogInNotebook = 'hyperpod:show-log-in-notebook';
   /** Shows a line of a cell that ran; `{runId, cell, line}`. */
   export const openCellLine = 'hyperpod:open-cell-line';
 }

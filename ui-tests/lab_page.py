@@ -14,6 +14,8 @@ PANEL = "#hyperpod-panel"
 DIALOG = ".jp-HyperPod-SubmitDialog"
 RUN_PAGE = ".jp-HyperPod-RunPage"
 CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
+#: The panel's list of clusters, with what is said of AWS.
+CLUSTERS = f"{PANEL} section[aria-label='Clusters']"
 
 #: Finds a log's view (of a card or a run page) in the widget tree, and gives its rows' texts.
 _LOG_ROWS = """selector => {
@@ -117,6 +119,20 @@ def open_tab(page: Page, cluster: str, tab: str) -> Locator:
     shown = page.locator(CLUSTER_PAGE)
     shown.get_by_role("tab", name=tab, exact=True).click()
     return shown
+
+
+def panel_menu(page: Page, entry: str) -> None:
+    """Choose an entry of the panel's menu."""
+    execute(page, "hyperpod:show-panel", keep=False)
+    found = page.locator(".lm-Menu").get_by_text(entry, exact=True)
+    # The menu is as it was when it was opened, and what a user may do is asked for after the panel is there.
+    for _ in range(40):
+        page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
+        if found.count() == 1:
+            break
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(500)
+    found.click()
 
 
 def row(shown: Locator, text: str) -> Locator:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_page import PANEL, execute, open_lab, panel_menu, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -54,10 +54,9 @@ def disk(tmp_path: Path) -> Path:
 
 
 def opened(page: Page, server: LabServer) -> Locator:
-    """The page, by the way from the panel."""
+    """The page."""
     open_lab(page, server)
-    execute(page, "hyperpod:show-panel")
-    page.locator(PANEL).get_by_role("button", name="HyperPod Admin").click()
+    panel_menu(page, "HyperPod Admin")
     shown = page.locator(ADMIN)
     expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=TIMEOUT_MS)
     return shown
@@ -66,13 +65,21 @@ def opened(page: Page, server: LabServer) -> Locator:
 def show_plan(shown: Locator, mode: str, disk: Path) -> None:
     """Ask what would change."""
     shown.get_by_role("radio", name=mode).check()
-    more = shown.locator("details")
+    more = shown.locator(".jp-HyperPod-Admin-options")
     if more.get_attribute("open") is None:
         more.locator("summary").click()
     shown.get_by_label("Create and check folders").select_option("here")
     shown.get_by_label("Mount path of the whole file system").fill(str(disk))
     shown.get_by_role("button", name=SHOW).click()
     expect(status(shown)).to_contain_text(re.compile("To do: |Everything is up to date"))
+    unfold(shown)
+
+
+def unfold(shown: Locator) -> None:
+    """Open what is folded of a plan."""
+    for details in shown.locator(".jp-HyperPod-Admin-plan > details").all():
+        if details.get_attribute("open") is None:
+            details.locator("> summary").click()
 
 
 def status(shown: Locator) -> Locator:
@@ -249,18 +256,19 @@ def test_who_makes_folders_and_what_was_broken_off(
     shown.get_by_role("button", name="Preview changes").click()
     note = shown.get_by_text("User profiles wait for their folders")
     expect(note).to_be_visible(timeout=TIMEOUT_MS)
+    unfold(shown)
     broken_off = row(shown, f"apply to domain {DOMAIN}")
     expect(broken_off).to_contain_text("started, not ended: shared /shared")
     expect(shown.locator("dt", has_text="Access").first).to_be_visible()
     page.screenshot(path=tmp_path / "admin-folders.png", full_page=True)
-    shown.locator("details summary").click()
+    shown.locator(".jp-HyperPod-Admin-options > summary").click()
     who = shown.get_by_label("Create and check folders with")
     who.select_option("slurm")
     expect(shown.get_by_role("note").get_by_text("has no cluster of this kind")).to_be_visible()
     who.select_option("kubernetes")
     expect(shown.get_by_label("PVC for the whole file system")).to_be_visible()
     who.select_option("here")
-    shown.locator("details input[required]").fill(str(disk))
+    shown.locator(".jp-HyperPod-Admin-options input[required]").fill(str(disk))
     shown.get_by_role("button", name="Preview changes").click()
     expect(note).to_have_count(0, timeout=TIMEOUT_MS)
     sound(page, console)
@@ -276,7 +284,11 @@ def test_others_do_not_see_it(
     with page.expect_response(lambda answer: "admin/rights" in answer.url):
         execute(page, "hyperpod:show-panel")
     page.wait_for_timeout(500)
-    expect(page.locator(PANEL).get_by_role("button", name="HyperPod Admin")).to_have_count(0)
+    page.locator(PANEL).get_by_role("button", name="More", exact=True).click()
+    menu = page.locator(".lm-Menu")
+    expect(menu.get_by_text("HyperPod Doctor")).to_be_visible()
+    expect(menu.get_by_text("HyperPod Admin")).to_have_count(0)
+    page.keyboard.press("Escape")
     page.keyboard.press("Control+Shift+C")
     palette = page.locator(".lm-CommandPalette")
     palette.get_by_role("textbox").or_(palette.locator("input")).first.fill("HyperPod")

@@ -35,6 +35,11 @@ def check(shown: Locator, name: str) -> Locator:
     return shown.get_by_role("listitem").filter(has=found)
 
 
+def unfold(shown: Locator) -> None:
+    """Open the checks that are ok."""
+    shown.locator("summary").filter(has_text="OK").click()
+
+
 def examined(page: Page, server: LabServer) -> Locator:
     """The page, once its first examination is over."""
     open_lab(page, server)
@@ -57,15 +62,24 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     own_lab: LabServer, page: Page, console: list[str], tmp_path: Path
 ) -> None:
     shown = examined(page, own_lab)
+    path = shown.get_by_role("list", name="Path of a run")
+    expect(path.get_by_role("button")).to_have_count(6)
+    expect(check(shown, "writing")).to_be_hidden()
+    path.get_by_role("button", name="File system").click()
     expect(check(shown, "writing")).to_contain_text("files can be created, linked and renamed")
     expect(check(shown, "writing").locator("[data-state]")).to_have_text("ok")
     expect(shown.get_by_role("status")).to_contain_text("Checks finished.")
     sound(page, console)
     page.screenshot(path=tmp_path / "doctor-local-dark.png")
 
+    path.get_by_role("button", name="Nodes").click()
+    expect(shown.get_by_label("Cluster")).to_be_focused()
     shown.get_by_label("Cluster").select_option("local")
     shown.get_by_role("button", name="Run a test job").focus()
     page.keyboard.press("Enter")
+    nodes = path.get_by_role("button", name="Nodes")
+    expect(nodes).to_contain_text("1 check", timeout=TIMEOUT_MS)
+    nodes.click()
     job = check(shown, "test job on local")
     expect(job).to_contain_text("it ran on", timeout=TIMEOUT_MS)
     expect(shown.get_by_text("Only local", exact=True)).to_be_visible()
@@ -87,11 +101,13 @@ def test_all_pages_share_one_examination_which_can_be_stopped(
     execute(page, "hyperpod:open-doctor", {"examine": False})
     shown = page.locator(DOCTOR)
     shown.get_by_role("button", name="Run checks", exact=True).click()
+    unfold(shown)
     expect(check(shown, "versions")).to_be_visible()
     other = page.context.new_page()
     open_lab(other, server)
     execute(other, "hyperpod:open-doctor")
     expect(other.locator(DOCTOR).get_by_role("button", name="Stop")).to_be_visible()
+    unfold(other.locator(DOCTOR))
     expect(check(other.locator(DOCTOR), "versions")).to_be_visible()
     other.locator(DOCTOR).get_by_role("button", name="Stop").click()
     expect(shown.get_by_role("status")).to_contain_text("Checks stopped.")

@@ -1,4 +1,4 @@
-"""What AWS knows of HyperPod clusters, in the panel and in pages of their own, on the testbed's AWS."""
+"""What AWS knows of HyperPod clusters, in the panel and on their pages, on the testbed's AWS."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_page import (
+    CLUSTER_PAGE,
+    CLUSTERS,
+    PANEL,
+    execute,
+    open_lab,
+    row,
+    use_theme,
+    violations,
+)
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
 from testbed.aws.endpoint import Endpoint
 
-SECTION = f"{PANEL} .jp-HyperPod-Aws"
-PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
 #: A second look at AWS.
-REFRESH = "Refresh HyperPod clusters"
+REFRESH = "Refresh clusters and runs"
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +42,24 @@ def aws(account: tuple[LabServer, Endpoint]) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def section(account: tuple[LabServer, Endpoint], page: Page) -> Locator:
-    """The panel's section, with all that AWS tells of four clusters."""
+    """The panel's clusters: this machine, and all that AWS tells of four."""
     open_lab(page, account[0])
     execute(page, "hyperpod:show-panel")
-    found = page.locator(SECTION)
-    expect(found.get_by_role("listitem")).to_have_count(4)
-    expect(found.get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
+    found = page.locator(CLUSTERS)
+    expect(found.get_by_role("listitem")).to_have_count(5)
+    expect(found.get_by_text("g5.8xlarge")).to_be_visible()
     return found
 
 
 def item(section: Locator, name: str) -> Locator:
     """A cluster in the section."""
-    return section.get_by_role("button", name=name)
+    return section.get_by_role("listitem").filter(has_text=name)
+
+
+def open_cluster(section: Locator, name: str) -> Locator:
+    """A cluster's page, by a click in the section."""
+    item(section, name).get_by_text(name, exact=True).click()
+    return section.page.locator(CLUSTER_PAGE)
 
 
 def sound(page: Page, console: list[str]) -> None:
@@ -54,7 +67,7 @@ def sound(page: Page, console: list[str]) -> None:
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         use_theme(page, theme)
         page.wait_for_timeout(300)
-        for part in (PAGE, SECTION):
+        for part in (CLUSTER_PAGE, CLUSTERS):
             assert violations(page, part) == []
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
 
@@ -62,10 +75,12 @@ def sound(page: Page, console: list[str]) -> None:
 def test_from_the_panel_to_the_instances_of_a_cluster(
     section: Locator, page: Page, console: list[str]
 ) -> None:
-    expect(item(section, "ml-cluster")).to_contain_text("in service")
+    expect(item(section, "ml-cluster").get_by_role("img").first).to_have_accessible_name(
+        "not connected"
+    )
     expect(item(section, "first-try")).to_contain_text("Lifecycle scripts did not run successfully")
-    item(section, "ml-cluster").click()
-    shown = page.locator(PAGE)
+    shown = open_cluster(section, "ml-cluster")
+    expect(shown.locator(".jp-HyperPod-PageHead")).to_contain_text("in service")
     workers = row(shown, "worker-group-1")
     for words in ("4 of 4", "ml.p5.48xlarge", "on demand", "on_create.sh"):
         expect(workers).to_contain_text(words)
@@ -92,8 +107,8 @@ def test_the_rows_stay_when_a_right_is_taken_away(
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_be_visible()
-    expect(section.get_by_text("Newer data is not available")).to_be_visible()
-    expect(section.get_by_role("listitem")).to_have_count(4)
+    expect(section.get_by_text("AWS, updated ")).to_be_visible()
+    expect(section.get_by_role("listitem")).to_have_count(5)
     aws.faults.denied.clear()
     page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_have_count(0)
@@ -102,24 +117,24 @@ def test_the_rows_stay_when_a_right_is_taken_away(
 def test_nothing_is_asked_while_the_section_is_folded(
     section: Locator, page: Page, aws: Endpoint
 ) -> None:
-    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
-    expect(section).to_be_hidden()
+    section.get_by_role("button", name="Clusters", exact=True).click()
+    expect(section.get_by_role("listitem")).to_have_count(0)
     before = len(aws.calls)
     page.wait_for_timeout(3000)
     assert len(aws.calls) == before
 
 
-def test_without_an_account_the_section_is_folded_over_one_plain_line(
+def test_without_an_account_nothing_is_said_of_aws(
     lab: LabServer, page: Page, console: list[str]
 ) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
     expect(page.locator(PANEL).get_by_text("Only this machine is configured")).to_be_visible()
-    expect(page.locator(SECTION)).to_be_hidden()
-    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
-    line = page.locator(SECTION).get_by_role("note")
-    expect(line).to_contain_text("no AWS credentials found")
-    expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
+    section = page.locator(CLUSTERS)
+    expect(section.get_by_role("listitem")).to_have_count(1)
+    expect(section.get_by_label("Region")).to_have_count(0)
+    expect(section).not_to_contain_text("AWS")
+    expect(section.get_by_role("alert")).to_have_count(0)
     assert [text for text in console if "hyperpod/api" in text] == []
 
 
@@ -133,19 +148,18 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     section: Locator, page: Page, aws: Endpoint, console: list[str]
 ) -> None:
     expect(item(section, "ml-cluster")).to_contain_text("file system not mounted here")
-    item(section, "research-eks").click()
-    shown = page.locator(PAGE)
+    shown = open_cluster(section, "research-eks")
     reach = shown.get_by_role("region", name="Submit from here")
     expect(reach).to_contain_text("the EKS cluster research has no address yet")
     reach.get_by_text("Configuration file entry").click()
     expect(reach.locator("pre")).to_contain_text('eks = "research"')
-    settings = shown.get_by_role("region", name="Settings")
+    settings = shown.get_by_role("region", name="Settings", exact=True)
     expect(settings).to_contain_text("HyperPod reboots or replaces failed nodes")
     expect(settings).to_contain_text("Enable by Karpenter")
     sound(page, console)
     asked = "sagemaker:ListComputeQuotas"
     assert asked not in [call.action for call in aws.calls]
-    shown.get_by_role("tab", name="Task governance").click()
+    shown.get_by_role("tab", name="Settings").click()
     teams = shown.get_by_role("region", name="Teams")
     vision = line(teams, "vision")
     for words in ("active", "ml.g5.8xlarge", "lends and borrows", "borrows up to 50 %", "70"):
@@ -156,6 +170,6 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     expect(shown.get_by_text("so its usage is unknown")).to_be_visible()
     sound(page, console)
     aws.faults.deny(asked)
-    shown.get_by_role("button", name="Refresh").click()
+    shown.get_by_role("tabpanel").get_by_role("button", name="Refresh").click()
     expect(shown.get_by_text(f"you do not have the permission {asked}")).to_be_visible()
     expect(line(classes, "training")).to_be_visible()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hyperpod_lab import REGION, hyperpod_lab
-from lab_page import execute, open_lab, use_theme, violations
+from lab_page import CLUSTER_PAGE, execute, open_lab, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -17,7 +17,6 @@ from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.state import Cluster, Event, Node
 from testbed.aws.telemetry import cluster_log_group, milliseconds
 
-PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 LOGS = ".jp-HyperPod-NodeLogPage"
 EVENTS, DETAILS = "sagemaker:ListClusterEvents", "sagemaker:DescribeClusterEvent"
 LINES = "logs:GetLogEvents"
@@ -71,8 +70,8 @@ def node(aws: Endpoint) -> Node:
 def open_events(account: tuple[LabServer, Endpoint], page: Page, cluster: str) -> Locator:
     """The tab of a cluster's events."""
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": cluster})
-    shown = page.locator(PAGE)
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
+    shown = page.locator(CLUSTER_PAGE)
     shown.get_by_role("tab", name="Events", exact=True).click()
     return shown
 
@@ -121,7 +120,7 @@ def test_the_events_of_a_cluster_and_why_one_of_them_came(
     failure = rows.nth(1)
     for words in ("error", "accelerated", eks.nodes[0].instance_id, "(2 times)"):
         expect(failure).to_contain_text(words)
-    sound(page, PAGE, console)
+    sound(page, CLUSTER_PAGE, console)
     before = asked(aws, DETAILS)
     failure.get_by_role("button", name="Node is unhealthy.").click()
     dialog = page.get_by_role("dialog")
@@ -149,7 +148,7 @@ def test_what_aws_has_dropped_stays_and_says_so(
     expect(shown.get_by_text("Scaling up.")).to_be_visible()
     begin = datetime.now(UTC) - timedelta(minutes=59)
     eks.events += [Event(begin + timedelta(seconds=n), f"Event {n}.") for n in range(500)]
-    shown.get_by_role("button", name="Refresh").click()
+    shown.get_by_role("tabpanel").get_by_role("button", name="Refresh").click()
     expect(shown.get_by_text("503 rows")).to_be_visible()
     expect(shown.get_by_role("columnheader", name="Source")).to_have_count(0)
     shown.get_by_role("searchbox").fill("scaling")
@@ -157,18 +156,20 @@ def test_what_aws_has_dropped_stays_and_says_so(
     expect(shown.locator("tbody tr")).to_contain_text("journal")
     # The old rows stay, with their age, where the right is taken away.
     aws.faults.deny(EVENTS)
-    shown.get_by_role("button", name="Refresh").click()
+    shown.get_by_role("tabpanel").get_by_role("button", name="Refresh").click()
     expect(shown.get_by_text(f"you do not have the permission {EVENTS}")).to_be_visible()
     expect(shown.get_by_text("Scaling up.")).to_be_visible()
 
 
-def test_a_cluster_of_which_aws_keeps_no_events_says_so(
+def test_a_cluster_of_which_aws_keeps_no_events_has_no_tab_for_them(
     account: tuple[LabServer, Endpoint], page: Page, aws: Endpoint
 ) -> None:
     before = asked(aws, EVENTS)
-    shown = open_events(account, page, "ml-cluster")
-    note = shown.get_by_text("AWS records events only for clusters with continuous provisioning")
-    expect(note).to_be_visible()
+    open_lab(page, account[0])
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster", "tab": "events"})
+    shown = page.locator(CLUSTER_PAGE)
+    expect(shown.get_by_role("tab", name="Settings")).to_be_visible()
+    expect(shown.get_by_role("tab", name="Events")).to_have_count(0)
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert asked(aws, EVENTS) == before
 
@@ -182,8 +183,8 @@ def test_a_nodes_logs_from_its_row_followed_searched_and_chosen(
 ) -> None:
     write(aws, "DeepHealthCheckResults/check-1", "instance stress passed")
     open_lab(page, account[0])
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
-    cluster = page.locator(PAGE)
+    execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
+    cluster = page.locator(CLUSTER_PAGE)
     cluster.get_by_role("tab", name="Nodes", exact=True).click()
     cluster.get_by_role("button", name=f"Show the logs of {node.instance_id}").click()
     logs = page.locator(LOGS)

@@ -178,7 +178,8 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         if cluster.folder is not None:  # nobody else is there
             refresh_until(shown, shown.get_by_role("img", name="gpu: 5 of 8 free; 3 in use"))
         assert violations(page, CLUSTER_PAGE) == []
-        shown = open_cluster(page, "Finished")
+        shown = open_cluster(page, "Jobs")
+        shown.get_by_role("button", name="My finished runs").click()
         expect(row(shown, over)).to_contain_text("succeeded")
         shown = open_cluster(page, "Queues")
         expect(shown.get_by_role("heading", name="Queues")).to_be_visible()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hyperpod_lab import REGION, hyperpod_lab
-from lab_page import execute, open_lab, row, use_theme, violations
+from lab_page import CLUSTER_PAGE, execute, open_lab, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -19,7 +19,6 @@ from testbed.aws.example import example_account
 from testbed.aws.slurm_bed import AttachedSlurm, slurm_bed
 from tests.slurm.cluster import install
 
-PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 DIALOG = ".jp-Dialog"
 REBOOT = "sagemaker:BatchRebootClusterNodes"
 #: A scheduler on a busy machine takes its time.
@@ -60,8 +59,8 @@ def programs(account: tuple[LabServer, Endpoint]) -> Iterator[Path]:
 def open_nodes(page: Page, server: LabServer, cluster: str = "ml-cluster") -> Locator:
     """The nodes on a cluster's page, as AWS has them now."""
     open_lab(page, server)
-    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": cluster})
-    shown = page.locator(PAGE)
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
+    shown = page.locator(CLUSTER_PAGE)
     shown.get_by_role("tab", name="Nodes", exact=True).click()
     shown.get_by_role("button", name="Refresh").click()
     expect(shown.get_by_role("button", name="Reboot…")).to_be_visible()
@@ -129,7 +128,7 @@ def test_nodes_are_replaced_by_the_keyboard_once_it_was_said_what_becomes_of_the
     # The table was read again: the old instance ends, and another takes its place.
     expect(row(shown, "terminating")).to_contain_text(worker)
     expect(row(shown, "starting")).to_have_count(1)
-    sound(page, console, PAGE)
+    sound(page, console, CLUSTER_PAGE)
 
 
 def test_a_right_that_is_missing_is_named_and_the_action_is_off(
@@ -154,7 +153,7 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
         has_text="cannot drain: ml-cluster is not in your configuration"
     )
     expect(note).to_have_count(1)
-    sound(page, console, PAGE)
+    sound(page, console, CLUSTER_PAGE)
     shown.get_by_role("button", name="Close").click()
     expect(reboot).to_have_attribute("aria-disabled", "false")
 
@@ -310,7 +309,8 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     expect(row(shown, "drained")).to_contain_text(node.instance_id, timeout=SLOW)
     # On the page of the configured cluster too, with the reason; it takes the node back.
     execute(page, "hyperpod:open-cluster", {"cluster": "train"})
-    own = page.locator(".jp-HyperPod-ClusterPage:not(.jp-HyperPod-Aws)")
+    own = page.locator(CLUSTER_PAGE).locator("visible=true")
+    expect(own.get_by_role("heading", name="on-slurm")).to_be_visible()
     own.get_by_role("tab", name="Nodes", exact=True).click()
     expect(row(own, "ip-10-0-0-1")).to_contain_text("GPU 3 falls off the bus", timeout=SLOW)
     choose(own, "ip-10-0-0-1")
@@ -318,4 +318,4 @@ def test_a_node_is_drained_with_a_reason_and_resumed(
     results = own.get_by_role("list", name="Results")
     expect(results).to_contain_text("ip-10-0-0-1 accepts jobs again.", timeout=SLOW)
     expect(row(own, "drained")).to_have_count(0, timeout=SLOW)
-    sound(page, console, ".jp-HyperPod-ClusterPage:not(.jp-HyperPod-Aws)")
+    sound(page, console, CLUSTER_PAGE)

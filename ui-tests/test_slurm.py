@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from in_step import Scheduler, find_lies, watch
 from lab_page import (
     CLUSTER_PAGE,
     DIALOG,
@@ -134,9 +135,12 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     for rank in range(4):
         wait_for_line(page, f"rank {rank} step 3", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
-    expect(shown).to_contain_text("Nodesnode3, node4")
-    expect(shown).to_contain_text("Usage source")
     assert len(log_lines(page, RUN_PAGE)) == 16
+    run_tab(shown, "Overview").get_by_text("Details", exact=True).click()
+    expect(shown).to_contain_text("Nodesnode3, node4")
+    expect(shown.locator(".jp-HyperPod-Usage-source")).to_have_text(
+        re.compile("from the scheduler.s accounting|measured by the launcher")
+    )
 
 
 def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
@@ -165,6 +169,11 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(shown.get_by_role("tab", name="Nodes")).to_have_attribute("aria-selected", "true")
+    drawer = shown.get_by_role("complementary", name="Node node1")
+    expect(drawer).to_contain_text("No jobs")
+    assert violations(page, CLUSTER_PAGE) == []
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
 
     shown = open_cluster(page, "Queues")
     expect(row(shown, "batch")).to_contain_text("all users")
@@ -197,11 +206,11 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     expect(users).to_have_text(["bob"])
     assert violations(page, CLUSTER_PAGE) == []
 
-    shown = open_cluster(page, "Finished")
-    mine = shown.get_by_role("region", name="My finished runs")
-    expect(row(mine, over)).to_contain_text("succeeded")
-    everyones = shown.get_by_role("region", name="Recently finished jobs")
-    refresh_until(everyones, row(everyones, "over"))
+    shown.get_by_role("button", name="My finished runs").click()
+    expect(row(shown, over)).to_contain_text("succeeded")
+    assert violations(page, CLUSTER_PAGE) == []
+    shown.get_by_role("button", name="Finished", exact=True).click()
+    refresh_until(shown, row(shown, "over"))
     assert violations(page, CLUSTER_PAGE) == []
 
 
@@ -310,9 +319,8 @@ def test_the_keyboard_alone_holds_a_job(
     page.keyboard.press("Enter")
     shown = page.locator(CLUSTER_PAGE)
     tab_to(page, shown.get_by_role("tab", name="Overview"))
-    for name in ("Queues", "Jobs"):
-        page.keyboard.press("ArrowRight")
-        expect(shown.get_by_role("tab", name=name)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(shown.get_by_role("tab", name="Jobs")).to_be_focused()
     refresh_until(shown, job_row(shown, job))
     shown.get_by_role("tab", name="Jobs").focus()
     tab_to(page, shown.get_by_label(f"Select {job}", exact=True))
@@ -324,6 +332,30 @@ def test_the_keyboard_alone_holds_a_job(
     expect(results).to_contain_text(f"{job} was held.", timeout=SLOW)
     expect(results).to_have_attribute("aria-live", "polite")
     expect(hold).to_be_focused()
+
+
+def test_all_places_say_the_same_of_a_run_from_elsewhere(
+    page: Page, slurm: SlurmTestbed, root_lab: LabServer
+) -> None:
+    gpus = 3
+    open_lab(page, root_lab)
+    execute(page, "hyperpod:show-panel", keep=False)
+    shown = open_tab(page, CLUSTER, "Overview")
+    free = shown.get_by_role("listitem").filter(has_text="H100 free")
+    expect(free).to_contain_text("free32of 32", timeout=SLOW)
+    scheduler = Scheduler(slurm)
+    scheduler.start()
+    size = ("--gpus-per-node", str(gpus), "--queue", "batch")
+    run_id = submit(root_lab, "sleep 45", "--name", "elsewhere", *size)
+    watch(page, run_id, gpus)
+    page.wait_for_timeout(35_000)
+    shown.get_by_role("tab", name="Jobs", exact=True).click()
+    page.wait_for_timeout(45_000)
+    scheduler.stop()
+    answers = [counts for _, _, counts in scheduler.answers]
+    assert (1, 0) in answers, "the job ran"
+    assert answers[-1] == (0, 0), "the job is over"
+    assert find_lies(page, scheduler) == []
 
 
 def test_a_controller_that_is_gone(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:

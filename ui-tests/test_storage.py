@@ -1,4 +1,4 @@
-"""The storage section of the panel, on a table of mounts that calls the partition a folder of Lustre."""
+"""The page on storage, on a table of mounts that calls the partition a folder of Lustre."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_page import PANEL, execute, open_lab, use_theme, violations
+from lab_page import execute, open_lab, panel_menu, use_theme, violations
 from lab_server import PYTHON, LabServer, lab_server
 from playwright.sync_api import Page, expect
 
-SECTION = f"{PANEL} .jp-HyperPod-Section:has([aria-label='File systems'])"
+STORAGE = ".jp-HyperPod-Section:has([aria-label='File systems'])"
 STAND_IN = Path(__file__).parents[1] / "tests" / "storage" / "recorded_lfs.py"
 """For Lustre's program."""
 
@@ -47,8 +47,8 @@ def test_the_partition_its_isolation_and_its_path_on_each_side(
     page: Page, lustre_lab: LabServer, console: list[str]
 ) -> None:
     open_lab(page, lustre_lab)
-    execute(page, "hyperpod:show-panel")
-    section = page.locator(SECTION)
+    panel_menu(page, "HyperPod Storage")
+    section = page.locator(STORAGE)
     place = section.get_by_label("File systems").get_by_role("listitem").first
     for words in ("lustre /alice", "mount path only", "stores runs"):
         expect(place).to_contain_text(words)
@@ -60,7 +60,7 @@ def test_the_partition_its_isolation_and_its_path_on_each_side(
     expect(page.get_by_text("Copied: /fsx/alice").first).to_be_visible()
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         use_theme(page, theme)
-        assert violations(page, SECTION) == []
+        assert violations(page, STORAGE) == []
     assert [line for line in console if line.startswith("error: ")] == []
 
 
@@ -91,11 +91,9 @@ def test_the_partition_is_opened_in_the_file_browser(
     page: Page, lustre_files: LabServer, console: list[str]
 ) -> None:
     open_lab(page, lustre_files)
-    execute(page, "hyperpod:show-panel")
-    button = page.locator(PANEL).get_by_role(
-        "button", name="Open the storage partition in the file browser"
-    )
-    expect(page.locator(SECTION).get_by_label("File systems")).to_be_visible()
+    execute(page, "hyperpod:open-storage")
+    button = page.get_by_role("button", name="Open the storage partition in the file browser")
+    expect(page.locator(STORAGE).get_by_label("File systems")).to_be_visible()
     button.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".jp-BreadCrumbs-item", has_text="hyperpod-partition")).to_be_visible()

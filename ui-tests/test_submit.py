@@ -80,7 +80,7 @@ def test_what_is_on_the_screen_runs_and_nothing_is_written(page: Page, lab: LabS
     type_above(page, 1, "# edited")
     expect(cell(page, 1).locator(CHIP)).to_contain_text("changed since")
 
-    cell(page, 1).locator(CHIP).get_by_role("button").click()
+    cell(page, 1).locator(CHIP).get_by_role("button", name="Open run").click()
     run_page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Cancel run").click()
     expect_state(run_page, "cancelled")
@@ -132,6 +132,11 @@ def test_dialog_and_chip_are_accessible(page: Page, lab: LabServer, theme: str) 
     expect_state(cell(page, 0).locator(CHIP), "succeeded")
     use_theme(page, theme)
     assert violations(page, CHIP) == []
+    cell(page, 0).locator(CHIP).get_by_role("button", name="Show log").click()
+    card = cell(page, 0).locator(".jp-HyperPod-CellChip + .jp-HyperPod-RunCard")
+    expect_state(card, "succeeded")
+    cell(page, 0).locator(CHIP).get_by_role("button", name="Hide log").click()
+    expect(card).to_have_count(0)
     cell(page, 2).locator(".cm-content").click()
     dialog = open_dialog(page)
     for group in ("Program", "Environment", "Files", "Resources", "Scheduling"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +46,23 @@ GROUPS: dict[Group, str] = {
     "job": "Test job",
 }
 """The groups in order, with their headings."""
+
+Stage = Literal["jupyterlab", "aws", "network", "file-system", "scheduler", "nodes"]
+"""The stages of a run's path, in order."""
+
+STAGES: dict[Stage, tuple[Group, ...]] = {
+    "jupyterlab": ("installation", "metadata"),
+    "aws": ("role", "domain"),
+    "network": ("security-groups", "interfaces"),
+    "file-system": ("mount", "partition"),
+    "scheduler": ("scheduler", "identity", "queue"),
+    "nodes": ("job",),
+}
+"""The groups of each stage."""
+
+_STAGE_OF: dict[Group, Stage] = {
+    group: stage for stage, groups in STAGES.items() for group in groups
+}
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,58 @@ class Check(Wire):
         """Its title, with the object that was checked."""
         return f"{self.title} {self.about}" if self.about else self.title
 
+    @property
+    @wire_property
+    def stage(self) -> Stage:
+        """Its stage of a run's path."""
+        return _STAGE_OF[self.group]
+
+
+_SEVERITY: tuple[Level, ...] = ("ok", "warn", "unknown", "fail")
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """The results of one stage of a run's path.
+
+    Attributes:
+        stage: The stage.
+        level: The worst result of its checks; None: it has none.
+        checks: Number of its checks.
+        problems: Number of its checks that are not ok.
+        broken: Whether the path breaks here: the first stage that failed, or if none failed, the first that could not be checked.
+    """
+
+    stage: Stage
+    level: Level | None
+    checks: int
+    problems: int
+    broken: bool
+
+
+def path_of(checks: Sequence[Check]) -> tuple[StageResult, ...]:
+    """The path of a run, with the results of its stages, in order."""
+    levels = {stage: [check.level for check in checks if check.stage == stage] for stage in STAGES}
+    broken = next(
+        (
+            stage
+            for level in ("fail", "unknown")
+            for stage, found in levels.items()
+            if level in found
+        ),
+        None,
+    )
+    return tuple(
+        StageResult(
+            stage,
+            max(found, key=_SEVERITY.index, default=None),
+            len(found),
+            sum(level != "ok" for level in found),
+            stage == broken,
+        )
+        for stage, found in levels.items()
+    )
+
 
 _UNAVAILABLE_CODES = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
 """Error codes that leave the result of a request to AWS unknown."""
@@ -134,6 +203,11 @@ class CheckStep:
     def name(self) -> str:
         """Its title, with the object that is checked."""
         return f"{self.title} {self.about}" if self.about else self.title
+
+    @property
+    def stage(self) -> Stage:
+        """Its stage of a run's path."""
+        return _STAGE_OF[self.group]
 
     def to_check(self, result: CheckResult) -> Check:
         """The check with a result."""

@@ -68,6 +68,7 @@ ROUTES = (
     Route("post", "runs/{run_id}/release", "execute", "routes:release_run"),
     Route("post", "runs/{run_id}/requeue", "execute", "routes:requeue_run"),
     Route("post", "runs/{run_id}/change", "execute", "routes:change_run"),
+    Route("post", "runs/{run_id}/delete", "execute", "routes:delete_run"),
     Route("get", "runs/{run_id}/spec", "read", "routes:show_spec"),
     Route("get", "runs/{run_id}/script", "read", "routes:show_script"),
     Route("get", "runs/{run_id}/code", "read", "routes:list_code"),

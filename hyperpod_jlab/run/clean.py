@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    HyperpodError,
+    NotFoundError,
+    StorageDeniedError,
+)
 from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.run.listing import RunFilter
 from hyperpod_jlab.run.service import Runs
@@ -132,6 +137,39 @@ class Cleaner:
                 with contextlib.suppress(HyperpodError):  # its leftovers on the cluster
                     await self._runs.act(old_run.run.run_id, "cancel", wait=False)
         return await asyncio.to_thread(self._remove, removable, (*plan.staging, *plan.secrets))
+
+    async def delete(self, run_id: str) -> None:
+        """Remove one run, and the code that no other run needs.
+
+        Raises:
+            NotFoundError: The run does not exist.
+            DeniedError: It is another user's run.
+            ConflictError: It has not ended, a live run waits for it, it is a child of an array, or it is in an old layout.
+            StorageError: Its files cannot be removed.
+        """
+        run = await self._runs.get(run_id)
+        bundle = await asyncio.to_thread(self._runs.bundle, run_id)
+        await asyncio.to_thread(bundle.check_own, "delete")
+        runs = (await self._runs.list(RunFilter())).runs
+        needed_by = await asyncio.to_thread(self._dependencies, runs)
+        reason = None
+        if run.parent is not None:
+            reason = f"it is a part of {run.parent}"
+        elif run.state not in ENDED:
+            reason = f"it is {run.state}"
+        elif not Path(run.bundle).is_relative_to(self._partition.folder):
+            reason = "it is in an old layout"
+        elif run_id in needed_by:
+            reason = f"{needed_by[run_id]} waits for it"
+        if reason is not None:
+            raise ConflictError(
+                f"{run_id} cannot be deleted: {reason}",
+                code="wrong_state",
+                detail={"run_id": run_id},
+            )
+        plan = CleanPlan((OldRun(run, 0),), (), (), 0, 0, 0)
+        for problem in await self.carry_out(plan):
+            raise problem
 
     def _dependencies(self, runs: tuple[Run, ...]) -> dict[str, str]:
         """Runs that a live run waits for, with the id of that run."""

@@ -95,6 +95,22 @@ async def requeue_run(call: Call, run_id: str) -> OwnedRun:
     return await _act(call, run_id, "requeue")
 
 
+@dataclass(frozen=True)
+class DeletedRun:
+    """A run that is gone."""
+
+    run_id: str
+
+
+async def delete_run(call: Call, run_id: str) -> DeletedRun:
+    """Delete a run that has ended: its code, logs and results on the storage partition. 409 if it has not ended or another run waits for it."""
+    from hyperpod_jlab.run.clean import Cleaner
+
+    hyperpod = await call.hyperpod()
+    await Cleaner(hyperpod.partition, hyperpod.runs).delete(run_id)
+    return DeletedRun(run_id)
+
+
 class ChangeBody(RequestModel):
     """What to change about a waiting or running run; omitted fields are unchanged."""
 

@@ -25,6 +25,9 @@ MIN_INTERVAL_S = 1.0
 MAX_INTERVAL_S = 15.0
 """Maximum poll interval, in seconds."""
 
+LOOK_S = 2.0
+"""Poll interval, in seconds, while no run is open and somebody looks at the panel, which asks as often. Such a poll asks no scheduler."""
+
 IDLE_TIMEOUT_S = 600.0
 """Without open runs, polling stops after this many seconds without client activity."""
 
@@ -47,8 +50,10 @@ def next_interval(*, anything_open: bool, idle: float, cost: float = 0.0) -> flo
     """
     if anything_open:
         return min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, idle / _GROWTH_S, cost * _COST_FACTOR))
-    # Runs that a terminal or a kernel submits must appear too.
-    return MAX_INTERVAL_S if idle < IDLE_TIMEOUT_S else None
+    if idle >= IDLE_TIMEOUT_S:
+        return None
+    # Runs that a terminal or a kernel submits must appear too, as soon as the panel's clusters count them.
+    return min(MAX_INTERVAL_S, max(LOOK_S, idle, cost * _COST_FACTOR))
 
 
 class RunEvents:

@@ -50,7 +50,7 @@ export function WiringForm(props: IProps & IButtons): JSX.Element {
         <FileSystemField {...props} />
       </div>
       <ModeField {...props} />
-      <details>
+      <details className="jp-HyperPod-Admin-options">
         <summary>{trans.__('More')}</summary>
         <MoreFields {...props} />
       </details>
@@ -171,14 +171,14 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
       mode: 'shared',
       label: trans.__('One shared folder'),
       note: trans.__(
-        'All current and future user profiles and spaces mount the same folder. All users can read all runs. With distinct uids, users cannot change or start runs of other users.'
+        'All users and spaces mount the same folder, future ones too. All users can read all runs; only distinct uids protect them from changes.'
       )
     },
     {
       mode: 'per-user',
       label: trans.__('One folder per user profile'),
       note: trans.__(
-        'Each user profile mounts a folder with its own name. Shared spaces mount nothing.'
+        'Each user mounts a folder of their own, which bears the name of the profile. Shared spaces mount nothing, and future users nothing until the next apply.'
       )
     }
   ];
@@ -218,7 +218,7 @@ function UidNote({
   return (
     <small id={id}>
       {trans.__(
-        'If all user profiles have the same uid (Studio’s default: 200001), only the mount path separates users. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
+        'User profiles with the same uid (Studio’s default: 200001) are separated by the mount path only. Set a uid (CustomPosixUserConfig) when you create a profile.'
       )}
     </small>
   );

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { hintText } from '../components/hint';
 import { Notes } from '../components/notes';
 import { WatchingPage } from '../components/watchingWidget';
 import { askedOf, firstDraft, IDraft, isOfOther, withThere } from './draft';
@@ -94,7 +95,7 @@ function Refusal({ model, trans }: IProps): JSX.Element {
       notes={[
         trans.__('This page is for administrators of the Studio domain.'),
         reason.message,
-        reason.hint ?? ''
+        reason.hint === null ? '' : hintText(reason.hint, trans)
       ]}
     />
   );

@@ -2,10 +2,12 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { Hint, plainText } from '../components/hint';
 import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
 import { momentText } from '../components/words';
 import { AdminModel } from './model';
+import { MountsPicture } from './mounts';
 import { StepsTable } from './stepsTable';
 import { IPlan, IWork } from './types';
 import {
@@ -46,16 +48,18 @@ export function PlanView(props: IProps): JSX.Element {
       </p>
       <ProgressBar work={work} trans={trans} />
       {problem && <ErrorMessage error={problem} trans={trans} />}
-      {plan && <Meaning plan={plan} work={work} trans={trans} />}
-      <Buttons {...props} />
+      {plan && <Findings plan={plan} work={work} trans={trans} />}
       {plan && (
-        <StepsTable
-          client={props.model.client}
-          work={work}
-          isShown={props.isShown}
+        <MountsPicture
+          before={plan.before}
+          after={plan.after}
+          isDone={work.state === 'applied'}
           trans={trans}
         />
       )}
+      {plan && <Waits plan={plan} trans={trans} />}
+      <Buttons {...props} />
+      {plan && <Details {...props} plan={plan} />}
     </section>
   );
 }
@@ -91,8 +95,8 @@ function ProgressBar(props: {
   );
 }
 
-/** What is to be said of the whole. */
-function Meaning(props: {
+/** What is wrong, or has to be known before. */
+function Findings(props: {
   plan: IPlan;
   work: IWork;
   trans: TranslationBundle;
@@ -104,30 +108,79 @@ function Meaning(props: {
         <Notes
           notes={[
             trans.__(
-              'User profiles wait for their folders. No machine is set to check them, and unchecked folders are not mounted.'
-            ),
-            trans.__(
-              'Under “More”, choose what creates the folders: the Jupyter server if it mounts the whole file system, otherwise a cluster job. Then preview the changes again.'
+              'User profiles wait for their folders. Under “More”, choose what creates the folders, then preview the changes again.'
             )
           ]}
         />
       )}
-      {/* Once something was done it was so. */}
-      {['planned', 'checking'].includes(work.state) && (
-        <Drift plan={plan} trans={trans} />
-      )}
       {plan.findings.length > 0 && (
-        <ul aria-label={trans.__('Findings')}>
+        <ul
+          className="jp-HyperPod-Admin-findings"
+          aria-label={trans.__('Findings')}
+        >
           {plan.findings.map(({ code, hint, level, message }) => (
             <li key={`${code} ${message}`} data-level={level}>
               <strong>{findingText(level, trans)}</strong>
               {`: ${message}`}
-              {hint && <div>{hint}</div>}
+              {hint && <Hint hint={hint} trans={trans} />}
             </li>
           ))}
         </ul>
       )}
-      <Statements plan={plan} work={work} trans={trans} />
+    </>
+  );
+}
+
+/** Names in a line; of more it says how many. */
+const MOST_NAMES = 5;
+
+/** What sees the change only once it starts anew. */
+function Waits(props: {
+  plan: IPlan;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { plan, trans } = props;
+  const { restarts } = plan;
+  if (restarts.length === 0) {
+    return null;
+  }
+  const names = restarts.slice(0, MOST_NAMES).map(({ target }) => target);
+  const more = restarts.length - names.length;
+  return (
+    <p>
+      <strong>{trans.__('After a restart:')}</strong>{' '}
+      {more > 0
+        ? trans.__('%1 and %2 more', names.join(', '), more)
+        : names.join(', ')}
+    </p>
+  );
+}
+
+/** All of it, for who wants to know. */
+function Details(props: IProps & { plan: IPlan }): JSX.Element {
+  const { isShown, model, plan, trans, work } = props;
+  const isPlanned = ['planned', 'checking'].includes(work.state);
+  const { as_wanted: asWanted, blocked, to_do: toDo, waits } = plan.counts;
+  return (
+    <>
+      <details className="jp-HyperPod-Admin-effects">
+        <summary>{trans.__('Effects on files, access and apps')}</summary>
+        {/* Once something was done it was so. */}
+        {isPlanned && <Drift plan={plan} trans={trans} />}
+        <Statements plan={plan} work={work} trans={trans} />
+      </details>
+      {/* What becomes of each step is of interest while it is done. */}
+      <details className="jp-HyperPod-Admin-steps" open={!isPlanned}>
+        <summary>
+          {trans._n('%1 step', '%1 steps', asWanted + blocked + toDo + waits)}
+        </summary>
+        <StepsTable
+          client={model.client}
+          work={work}
+          isShown={isShown}
+          trans={trans}
+        />
+      </details>
     </>
   );
 }
@@ -155,7 +208,7 @@ function Statements(props: {
             {plan.statements
               .filter(one => one.topic === topic)
               .map(({ text }) => (
-                <dd key={text}>{text}</dd>
+                <dd key={text}>{plainText(text)}</dd>
               ))}
           </div>
         ))}

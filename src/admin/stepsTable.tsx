@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { IColumn, ServerTable } from '../clusters/serverTable';
 import { ITableQuery, TableRow, valueText } from '../clusters/types';
+import { plainText } from '../components/hint';
 import { StateChip } from '../components/stateChip';
 import { IAdminClient } from './client';
 import { IWork, STEP_STATES, StepState } from './types';
@@ -106,7 +107,10 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
       label: trans.__('Reason'),
       optional: true,
       render: row => {
-        const said = [row.reason, row.hint].map(valueText).filter(Boolean);
+        const said = [row.reason, row.hint]
+          .map(valueText)
+          .map(plainText)
+          .filter(Boolean);
         return said.length === 0 ? null : (
           <span className="jp-HyperPod-Table-text">{said.join(': ')}</span>
         );

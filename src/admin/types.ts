@@ -28,6 +28,12 @@ export type IDrift = Schema<'AdminDrift'>;
 /** Something to be said of the whole; one of level `error` keeps the plan from being applied. */
 export type IAdminFinding = Schema<'AdminFinding'>;
 
+/** Who mounts what of a file system, and so which mode is in force. */
+export type IMounts = Schema<'AdminMounts'>;
+
+/** User profiles that mount alike. */
+export type IMountGroup = IMounts['groups'][number];
+
 /** A plan without its steps; its id confirms it. */
 export type IPlan = Schema<'AdminPlan'>;
 

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { errorText } from '../components/errorMessage';
+import { Hint } from '../components/hint';
 import { useTick } from '../components/useTick';
 import { durationText } from '../components/words';
 import { IAged } from './types';
@@ -26,7 +27,7 @@ export function Age(props: {
     <div className="jp-HyperPod-Message jp-mod-stale">
       <p>{trans.__('Updated %1 ago. Newer data is not available.', age)}</p>
       <p role="status">{errorText(problem, trans)}</p>
-      {problem.hint && <p>{problem.hint}</p>}
+      {problem.hint && <Hint hint={problem.hint} trans={trans} />}
     </div>
   ) : (
     <p className="jp-HyperPod-AwsAge" title={title}>

@@ -24,11 +24,13 @@ export async function connectCluster(
       ...options,
       dry_run: isDry
     } satisfies Schema<'ConnectBody'>);
-  const body = new ConnectBody(options => send(options, true), trans);
+  let draft: IDraft = { options: {}, shown: null };
+  let error: ApiError | null = null;
   for (;;) {
+    // A dialog disposes of its body, so each has its own.
     const answer = await showDialog({
       title: trans.__('Connect the cluster'),
-      body,
+      body: new ConnectBody(chosen => send(chosen, true), draft, error, trans),
       buttons: [
         Dialog.cancelButton({ label: trans.__('Close') }),
         Dialog.okButton({ label: trans.__('Connect') })
@@ -37,45 +39,51 @@ export async function connectCluster(
     if (!answer.button.accept) {
       return null;
     }
+    draft = answer.value ?? draft;
     try {
-      const { cluster: name } = await send(body.getValue(), false);
+      const { cluster: name } = await send(draft.options, false);
       await clusters.refresh();
       return name;
     } catch (reason) {
-      body.error = ApiError.of(reason);
+      error = ApiError.of(reason);
     }
   }
+}
+
+/** What was chosen, and the last table that could be written. */
+interface IDraft {
+  readonly options: IOptions;
+  readonly shown: IConnection | null;
 }
 
 /** The fields of the dialog, and the table as it would be written. */
 class ConnectBody extends ReactWidget {
   constructor(
     private readonly _preview: (options: IOptions) => Promise<IConnection>,
+    draft: IDraft,
+    private _refusal: ApiError | null,
     private readonly _trans: TranslationBundle
   ) {
     super();
+    this._options = draft.options;
+    this._shown = draft.shown;
     this.addClass('jp-HyperPod-Connect');
     void this._read();
   }
 
-  /** Why it could not be written, if so. */
-  set error(error: ApiError | null) {
-    this._error = error;
-    this.update();
-  }
-
-  getValue(): IOptions {
-    return this._options;
+  getValue(): IDraft {
+    return { options: this._options, shown: this._shown };
   }
 
   protected override render(): JSX.Element {
     const trans = this._trans;
     const shown = this._shown;
+    const refusal = this._error ?? this._refusal;
     const isSlurm = shown?.config.includes('"slurm"') ?? false;
     const field = isSlurm ? 'login_node' : 'namespace';
     return (
       <>
-        {this._error && <ErrorMessage error={this._error} trans={trans} />}
+        {refusal && <ErrorMessage error={refusal} trans={trans} />}
         {shown && (
           <>
             <label>
@@ -92,7 +100,8 @@ class ConnectBody extends ReactWidget {
                 : trans.__('Namespace of the runs')}
               <input
                 className="jp-mod-styled"
-                placeholder={isSlurm ? 'ubuntu@10.1.2.3' : 'default'}
+                defaultValue={this._options[field] ?? ''}
+                placeholder={EXAMPLES[field]}
                 onChange={event => this._set(field, event.target.value)}
               />
             </label>
@@ -100,12 +109,13 @@ class ConnectBody extends ReactWidget {
             <pre tabIndex={0}>{shown.config}</pre>
           </>
         )}
-        {!shown && !this._error && <p role="status">{trans.__('Loading…')}</p>}
+        {!shown && !refusal && <p role="status">{trans.__('Loading…')}</p>}
       </>
     );
   }
 
   private _set(field: keyof IOptions, value: string): void {
+    this._refusal = null;
     this._options = { ...this._options, [field]: value.trim() || null };
     clearTimeout(this._timer);
     this._timer = window.setTimeout(() => void this._read(), TYPING_MS);
@@ -125,11 +135,14 @@ class ConnectBody extends ReactWidget {
     this.update();
   }
 
-  private _options: IOptions = {};
-  private _shown: IConnection | null = null;
+  private _options: IOptions;
+  private _shown: IConnection | null;
   private _error: ApiError | null = null;
   private _timer: number | undefined;
 }
+
+/** Examples of what is typed, which are the same in all languages. */
+const EXAMPLES = { login_node: 'ubuntu@10.1.2.3', namespace: 'default' };
 
 /** Typing is over when no key was pressed for so long. */
 const TYPING_MS = 250;

@@ -29,7 +29,7 @@ export function ClusterHead(props: {
   };
   return (
     <>
-      <header className="jp-HyperPod-PageHead">
+      <div className="jp-HyperPod-PageHead">
         <h1>{row?.hyperpod?.name ?? row?.name ?? view.cluster}</h1>
         {row && (
           <StateChip
@@ -71,7 +71,7 @@ export function ClusterHead(props: {
             </button>
           )}
         </span>
-      </header>
+      </div>
       {row && <Notes notes={notesOf(row, view.detail.value?.problem)} />}
     </>
   );

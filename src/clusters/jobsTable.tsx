@@ -14,6 +14,7 @@ import {
 } from '../actions/kinds';
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
+import { hintText } from '../components/hint';
 import { IResults, Results } from '../components/results';
 import { useAnew } from '../components/useAnew';
 import { IClusterClient } from './client';
@@ -244,7 +245,8 @@ function resultText(
       ? trans.__('%1 was added to your runs.', schedulerId)
       : doneText(action, schedulerId, trans);
   }
-  const why = error.hint ? `${error.message} (${error.hint})` : error.message;
+  const hint = error.hint && hintText(error.hint, trans);
+  const why = hint ? `${error.message} (${hint})` : error.message;
   return action === 'adopt'
     ? trans.__('%1 could not be adopted. %2', schedulerId, why)
     : failedText(action, schedulerId, why, trans);

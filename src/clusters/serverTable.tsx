@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
+import { Hint } from '../components/hint';
 import { Notes } from '../components/notes';
 import { Age } from './age';
 import type { IClusterClient } from './client';
@@ -161,9 +162,12 @@ function Refusal(props: {
   trans: TranslationBundle;
   retry: () => void;
 }): JSX.Element {
-  const { error } = props;
+  const { error, trans } = props;
   return NO_FAULTS.includes(error.code) ? (
-    <Notes notes={[error.message, error.hint ?? '']} />
+    <>
+      <Notes notes={[error.message]} />
+      {error.hint && <Hint hint={error.hint} trans={trans} />}
+    </>
   ) : (
     <ErrorMessage {...props} />
   );

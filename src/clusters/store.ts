@@ -115,6 +115,14 @@ export class ClusterStore implements IDisposable {
     return this.clusters?.find(one => one.name === name) ?? null;
   }
 
+  /** They are read again and again while somebody looks; else only at first and when it is wanted. */
+  set isLive(value: boolean) {
+    if (value !== this._isLive) {
+      this._isLive = value;
+      this._follow();
+    }
+  }
+
   /** Somebody looks, until this is disposed; with `aws` also at what only AWS knows. */
   watch({ aws = false } = {}): IDisposable {
     const watcher = new Watcher(aws, () => {
@@ -152,10 +160,14 @@ export class ClusterStore implements IDisposable {
   }
 
   private _follow(): void {
-    if (this._isWatched(false)) {
+    const isWatched = this._isWatched(false);
+    if (isWatched && this._isLive) {
       this._configured.start();
     } else {
       this._configured.stop();
+    }
+    if (isWatched && !this._isLive && this._configured.value === null) {
+      void this._configured.reread(false);
     }
     if (this._isWatched(true)) {
       this._aws.start();
@@ -178,6 +190,7 @@ export class ClusterStore implements IDisposable {
   private readonly _regions: RegionChoice;
   private readonly _watchers = new Set<Watcher>();
   private readonly _changed = new Signal<this, void>(this);
+  private _isLive = true;
   private _limit = STEP;
 }
 

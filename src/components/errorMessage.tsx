@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ApiError, IErrorBody } from '../api';
+import { Hint } from './hint';
 
 /**
  * What went wrong, in words, with what to do about it.
@@ -15,7 +16,7 @@ export function ErrorMessage(props: {
   return (
     <div className="jp-HyperPod-Message jp-mod-error" role="alert">
       <p>{errorText(error, trans)}</p>
-      {error.hint && <p>{error.hint}</p>}
+      {error.hint && <Hint hint={error.hint} trans={trans} />}
       {retry && (
         <button type="button" className="jp-HyperPod-button" onClick={retry}>
           {trans.__('Try again')}

@@ -7,6 +7,8 @@ import { CommandRegistry } from '@lumino/commands';
 export interface IMenuEntry {
   readonly label: string;
   readonly icon?: LabIcon;
+  /** Whether it has a check mark; left out where it never has one. */
+  readonly isOn?: boolean;
   readonly run: () => void;
 }
 
@@ -30,11 +32,12 @@ export function openMenu(
       menu.addItem({ type: 'separator' });
       return;
     }
-    const { icon, label, run } = entry;
+    const { icon, isOn, label, run } = entry;
     const command = `entry-${index}`;
     commands.addCommand(command, {
       label,
       icon,
+      ...(isOn !== undefined && { isToggleable: true, isToggled: () => isOn }),
       describedBy: NOTHING,
       execute: run
     });

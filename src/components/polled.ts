@@ -71,6 +71,10 @@ export abstract class Polled<T> implements IDisposable {
   protected async readNow(): Promise<void> {
     await this._poll.refresh();
     await this._poll.tick.catch(() => undefined);
+    if (!this._isStarted && !this.isDisposed) {
+      // A poll that was asked goes on by itself.
+      await this._poll.stop();
+    }
   }
 
   /** Whether somebody looks at it. */

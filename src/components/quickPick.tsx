@@ -144,7 +144,7 @@ function PickList(props: {
               accept();
             }}
           >
-            <span>{label}</span>
+            <span className="jp-HyperPod-QuickPick-label">{label}</span>
             {detail && <small>{detail}</small>}
           </li>
         ))}

@@ -1,4 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
+import { LabIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { stateText } from './words';
@@ -34,7 +35,11 @@ const LOOKS: Readonly<Record<string, Look>> = {
   unreachable: ['diamond', 'bad'],
   misconfigured: ['diamond', 'bad'],
   'not-found': ['diamond', 'bad'],
-  'not-connected': ['ring', 'quiet']
+  'not-connected': ['ring', 'quiet'],
+  ok: ['check', 'good'],
+  warn: ['triangle', 'warn'],
+  fail: ['cross', 'bad'],
+  'not-checked': ['ring', 'quiet']
 };
 
 /** What changes by itself, for example `creating`. */
@@ -66,3 +71,21 @@ export function StateIcon(props: {
     </span>
   );
 }
+
+/** A state's shape and colour as an icon, for tabs. */
+export function stateLabIcon(state: string): LabIcon {
+  const [shape, tone] = LOOKS[state] ?? OTHER;
+  const name = `hyperpod_jlab:${shape}-${tone}`;
+  const there = icons.get(name);
+  const icon =
+    there ??
+    new LabIcon({
+      name,
+      svgstr: `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><path class="jp-HyperPod-StateShape" data-tone="${tone}" d="${SHAPES[shape]}"/></svg>`
+    });
+  icons.set(name, icon);
+  return icon;
+}
+
+/** Those that were made. */
+const icons = new Map<string, LabIcon>();

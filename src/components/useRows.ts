@@ -19,14 +19,20 @@ export interface IRows {
   meant(id: string): readonly string[];
   /** Choose none. */
   clear(): void;
+  /** Choose a row or not, or all rows up to it from where the last one was chosen. */
+  check(id: string, isRange: boolean): void;
+  /** Choose all. */
+  checkAll(): void;
 }
 
 export namespace IRows {
   export interface IOptions {
-    /** Open a row. */
-    readonly open: (id: string) => void;
+    /** Open a row; a double click pins it. */
+    readonly open: (id: string, pin: boolean) => void;
     /** What the key Delete does to rows; several can be chosen where it does something. */
     readonly remove?: (ids: readonly string[]) => void;
+    /** Rows have checkboxes: Space checks one, and who moves on or opens one leaves them checked. */
+    readonly checks?: boolean;
   }
 }
 
@@ -35,7 +41,7 @@ export namespace IRows {
  */
 export function useRows(
   ids: readonly string[],
-  { open, remove }: IRows.IOptions
+  { checks = false, open, remove }: IRows.IOptions
 ): IRows {
   const [focused, setFocused] = React.useState<string | null>(null);
   const [anchor, setAnchor] = React.useState<string | null>(null);
@@ -64,6 +70,8 @@ export function useRows(
   const move = (event: React.KeyboardEvent<HTMLElement>, to: string) => {
     if (event.shiftKey) {
       reach(to);
+    } else if (checks) {
+      setAnchor(to);
     } else {
       choose([], to);
     }
@@ -87,7 +95,7 @@ export function useRows(
       choose([], null);
     } else if (event.key === 'a' && isControl && remove) {
       choose(ids, current);
-    } else if (event.key === ' ' && isControl) {
+    } else if (event.key === ' ' && (isControl || checks)) {
       toggle(current);
     } else {
       return;
@@ -100,6 +108,15 @@ export function useRows(
     meant,
     onKeyDown,
     clear: () => choose([], null),
+    checkAll: () => choose(ids, current),
+    check: (id, isRange) => {
+      setFocused(id);
+      if (isRange) {
+        reach(id);
+      } else {
+        toggle(id);
+      }
+    },
     rowProps: id => ({
       'data-row': id,
       tabIndex: id === current ? 0 : -1,
@@ -111,8 +128,10 @@ export function useRows(
         } else if (remove && (event.ctrlKey || event.metaKey)) {
           toggle(id);
         } else {
-          choose([], id);
-          open(id);
+          if (!checks) {
+            choose([], id);
+          }
+          open(id, event.detail > 1);
         }
       }
     })

@@ -95,13 +95,3 @@ export function agoText(iso: string, trans: TranslationBundle): string {
     ? trans.__('%1 min ago', minutes)
     : trans.__('%1 s ago', seconds);
 }
-
-/** Seconds as a clock shows them: 4:12, 1:04:12. */
-export function clockText(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const two = (value: number) => String(value).padStart(2, '0');
-  const hours = Math.floor(whole / 3600);
-  const minutes = Math.floor(whole / 60) % 60;
-  const rest = two(whole % 60);
-  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
-}

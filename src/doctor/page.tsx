@@ -2,14 +2,14 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { StateChip } from '../components/stateChip';
 import { WatchingPage } from '../components/watchingWidget';
 import { durationText, momentText } from '../components/words';
 import { CheckList } from './checkList';
 import { DoctorModel } from './model';
+import { Path } from './path';
 import { TinyJob } from './tinyJob';
-import { ICheck, IExamination } from './types';
-import { countOf, levelText, LEVELS, spokenText } from './words';
+import { ICheck, IExamination, IStage, Stage } from './types';
+import { spokenText, summaryText } from './words';
 
 /**
  * The way of a run to a node and back, examined step by step. Nothing is read while it is hidden.
@@ -51,17 +51,24 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
   const { copy, model, trans } = props;
   const { error, isBusy, value } = model;
   const [onlyBad, setOnlyBad] = React.useState(false);
+  const [chosen, setChosen] = React.useState<Stage | null>(null);
+  const job = React.useRef<HTMLDivElement>(null);
   const checks = value?.checks ?? [];
-  const shown = onlyBad ? checks.filter(one => one.level !== 'ok') : checks;
+  const shown =
+    chosen === null ? checks : checks.filter(({ stage }) => stage === chosen);
+  const choose = ({ checks, stage }: IStage) => {
+    if (checks === 0) {
+      setChosen(null);
+      // Only the test job looks at the nodes.
+      job.current?.scrollIntoView({ block: 'nearest' });
+      job.current?.querySelector('select')?.focus();
+    } else {
+      setChosen(stage === chosen ? null : stage);
+    }
+  };
   return (
     <>
-      <h1>{trans.__('HyperPod Doctor')}</h1>
-      <p>
-        {trans.__(
-          'Checks each part that a run needs: this installation, Studio and AWS, the network, file systems, the storage partition and each cluster. The checks change nothing.'
-        )}
-      </p>
-      <Buttons {...props} />
+      <Head {...props} />
       {error && (
         <ErrorMessage
           error={error}
@@ -73,25 +80,74 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
         {spokenText(value, trans)}
       </p>
       {value !== null && value.state !== 'none' && (
-        <Summary found={value} trans={trans} />
+        <>
+          <Path
+            stages={value.stages}
+            busy={value.step?.stage ?? null}
+            chosen={chosen}
+            choose={choose}
+            trans={trans}
+          />
+          <Summary found={value} trans={trans} />
+        </>
       )}
       {checks.length > 0 && (
-        <label className="jp-HyperPod-Doctor-only">
-          <input
-            type="checkbox"
-            checked={onlyBad}
-            onChange={event => setOnlyBad(event.target.checked)}
-          />
-          {trans.__('Problems only')}
-        </label>
+        <div className="jp-HyperPod-Doctor-buttons">
+          <label className="jp-HyperPod-Doctor-only">
+            <input
+              type="checkbox"
+              checked={onlyBad}
+              onChange={event => setOnlyBad(event.target.checked)}
+            />
+            {trans.__('Problems only')}
+          </label>
+          {chosen !== null && (
+            <button
+              type="button"
+              className="jp-HyperPod-button"
+              onClick={() => setChosen(null)}
+            >
+              {trans.__('Show all stages')}
+            </button>
+          )}
+        </div>
       )}
-      <CheckList checks={shown} copy={copy} trans={trans} />
-      <TinyJob
-        clusters={clustersOf(checks)}
-        isBusy={isBusy}
-        run={cluster => void model.begin({ cluster, job: true })}
+      <CheckList
+        key={chosen}
+        checks={shown}
+        copy={copy}
+        onlyBad={onlyBad}
+        isOpen={chosen !== null}
         trans={trans}
       />
+      <div ref={job}>
+        <TinyJob
+          clusters={clustersOf(checks)}
+          isBusy={isBusy}
+          run={cluster => void model.begin({ cluster, job: true })}
+          trans={trans}
+        />
+      </div>
+    </>
+  );
+}
+
+function Head(props: DoctorPage.IOptions): JSX.Element {
+  const { model, trans } = props;
+  const hasChecks = (model.value?.checks.length ?? 0) > 0;
+  return (
+    <>
+      <div className="jp-HyperPod-Doctor-head">
+        <h1>{trans.__('HyperPod Doctor')}</h1>
+        <Buttons {...props} />
+      </div>
+      {!hasChecks && (
+        <p>
+          {trans.__(
+            'Checks each stage that a run passes: JupyterLab, your AWS role, the network, the file system, the scheduler and the nodes. The checks change nothing.'
+          )}
+        </p>
+      )}
     </>
   );
 }
@@ -120,7 +176,7 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
       ) : (
         <button
           type="button"
-          className="jp-HyperPod-button"
+          className="jp-HyperPod-button jp-mod-accept"
           onClick={() => void model.begin({ cluster: null, job: false })}
         >
           {hasReport ? trans.__('Run again') : trans.__('Run checks')}
@@ -163,22 +219,13 @@ function Summary(props: {
   } = found;
   return (
     <div className="jp-HyperPod-Doctor-summary">
-      {LEVELS.map(level => ({ level, count: countOf(checks, level) }))
-        .filter(({ count }) => count > 0)
-        .map(({ count, level }) => (
-          <StateChip
-            key={level}
-            state={level}
-            text={`${count} ${levelText(level, trans)}`}
-            trans={trans}
-          />
-        ))}
+      {checks.length > 0 && <strong>{summaryText(checks, trans)}</strong>}
       {cluster !== null && <span>{trans.__('Only %1', cluster)}</span>}
       {state === 'running' ? (
         <span>
           {step === null
             ? trans.__('Checking…')
-            : trans.__('Checking: %1…', step)}
+            : trans.__('Checking %1…', step.name)}
         </span>
       ) : (
         <span>

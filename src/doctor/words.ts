@@ -1,6 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { ICheck, IExamination } from './types';
+import { ICheck, IExamination, IStage } from './types';
 
 /** The levels, the worst first. */
 export const LEVELS = ['fail', 'unknown', 'warn', 'ok'] as const;
@@ -14,6 +14,53 @@ export function levelText(level: string, trans: TranslationBundle): string {
     unknown: trans.__('could not be checked')
   };
   return texts[level] ?? level;
+}
+
+/** How many checks are of a level. */
+export function countText(
+  level: string,
+  count: number,
+  trans: TranslationBundle
+): string {
+  return level === 'warn'
+    ? trans._n('%1 warning', '%1 warnings', count)
+    : `${count} ${levelText(level, trans)}`;
+}
+
+/** A stage of a run's path. */
+export function stageText(
+  stage: IStage['stage'],
+  trans: TranslationBundle
+): string {
+  const texts: Readonly<Record<IStage['stage'], string>> = {
+    jupyterlab: trans.__('JupyterLab'),
+    aws: trans.__('AWS role'),
+    network: trans.__('Network'),
+    'file-system': trans.__('File system'),
+    scheduler: trans.__('Scheduler'),
+    nodes: trans.__('Nodes')
+  };
+  return texts[stage];
+}
+
+/** How a stage is, in few words. */
+export function stageDetail(
+  { broken, checks, problems, stage }: IStage,
+  isBusy: boolean,
+  trans: TranslationBundle
+): string {
+  if (isBusy) {
+    return trans.__('Checking…');
+  }
+  if (checks === 0) {
+    return stage === 'nodes' ? trans.__('Not tested') : trans.__('No checks');
+  }
+  if (broken) {
+    return trans.__('Breaks here');
+  }
+  return problems > 0
+    ? trans._n('%1 problem', '%1 problems', problems)
+    : trans._n('%1 check', '%1 checks', checks);
 }
 
 /** Where on the way a check stands. */
@@ -55,7 +102,7 @@ export function summaryText(
   const bad = LEVELS.filter(level => level !== 'ok')
     .map(level => ({ level, count: countOf(checks, level) }))
     .filter(({ count }) => count > 0)
-    .map(({ count, level }) => `${count} ${levelText(level, trans)}`);
+    .map(({ count, level }) => countText(level, count, trans));
   const all = trans._n('%1 check', '%1 checks', checks.length);
   return bad.length === 0
     ? trans.__('%1, no problems', all)

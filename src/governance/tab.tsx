@@ -6,6 +6,7 @@ import { Bar } from '../clusters/bar';
 import type { IClusterClient } from '../clusters/client';
 import { QuotaBars } from '../clusters/quotas';
 import { ErrorMessage } from '../components/errorMessage';
+import { Hint } from '../components/hint';
 import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
 import { Watched } from '../components/watched';
@@ -43,7 +44,10 @@ export function GovernanceTab(props: {
   return (
     <>
       {error?.code === NO_GOVERNANCE ? (
-        <Notes notes={[error.message, error.hint ?? '']} />
+        <>
+          <Notes notes={[error.message]} />
+          {error.hint && <Hint hint={error.hint} trans={trans} />}
+        </>
       ) : (
         error && (
           <ErrorMessage

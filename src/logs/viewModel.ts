@@ -1,9 +1,9 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { Preferences } from '../settings';
 import { ILogClient } from './client';
 import { LogChoice, LogFeed } from './feed';
-import { rememberedLook, rememberLook } from './looks';
 import { filterOf, finderOf, LogLevel } from './pattern';
 import { formatRanks, parseRanks } from './ranks';
 import { LogSearch } from './search';
@@ -32,6 +32,12 @@ export interface ITimeRange {
 export class LogViewModel implements IDisposable {
   constructor(options: LogViewModel.IOptions) {
     this.client = options.client;
+    this._preferences = options.preferences ?? new Preferences();
+    const looks = this._preferences.value;
+    this._folds = looks.logFold;
+    this._foldsNodes = looks.logFoldLauncher;
+    this._showsTime = looks.logTimestamps;
+    this._wraps = looks.logWrap;
     this.runId = options.runId;
     this.feed = new LogFeed(options);
     this.search = new LogSearch(options.client, this.feed);
@@ -220,7 +226,7 @@ export class LogViewModel implements IDisposable {
 
   set folds(value: boolean) {
     this._folds = value;
-    rememberLook('folds', value);
+    void this._preferences.keep('logFold', value);
     this._emit();
   }
 
@@ -236,7 +242,7 @@ export class LogViewModel implements IDisposable {
 
   set foldsNodes(value: boolean) {
     this._foldsNodes = value;
-    rememberLook('foldsNodes', value);
+    void this._preferences.keep('logFoldLauncher', value);
     this._emit();
   }
 
@@ -403,13 +409,14 @@ export class LogViewModel implements IDisposable {
   private _viewed: ITimeRange | null = null;
   private _attempts: readonly ILogAttempt[] = [];
   private _askedAt = 0;
-  private _folds = rememberedLook('folds') ?? true;
-  private _foldsNodes = rememberedLook('foldsNodes') ?? true;
+  private readonly _preferences: Preferences;
+  private _folds: boolean;
+  private _foldsNodes: boolean;
   private _filters = false;
   private _endSeen = true;
   private _removed = false;
-  private _wraps = true;
-  private _showsTime = true;
+  private _wraps: boolean;
+  private _showsTime: boolean;
   private _isDisposed = false;
 }
 
@@ -417,5 +424,7 @@ export namespace LogViewModel {
   export interface IOptions {
     client: ILogClient;
     runId: string;
+    /** How lines look at first; what is folded by hand is kept there. */
+    preferences?: Preferences;
   }
 }

@@ -4,6 +4,7 @@ import { Panel } from '@lumino/widgets';
 
 import { HyperPodClient } from '../api';
 import { LogSocket, LogView } from '../logs';
+import type { Preferences } from '../settings';
 import { NodeLogClient } from './client';
 import { NodeLogHeader } from './header';
 import { kindText } from './words';
@@ -14,7 +15,7 @@ import { kindText } from './words';
 export class NodeLogPage extends Panel {
   constructor(options: NodeLogPage.IOptions) {
     super();
-    const { client, cluster, node, socket, trans } = options;
+    const { client, cluster, node, preferences, socket, trans } = options;
     this.addClass('jp-HyperPod-NodeLogPage');
     this.addClass('jp-HyperPod-Aws');
     this.node.setAttribute('role', 'region');
@@ -25,6 +26,7 @@ export class NodeLogPage extends Panel {
     this.log = new LogView({
       client: this._client,
       runId: node,
+      preferences,
       isDated: true,
       labelOf: origin => kindText(this._client.kindOf(origin.node), trans),
       trans
@@ -110,6 +112,8 @@ export namespace NodeLogPage {
     cluster: string;
     node: string;
     socket: LogSocket;
+    /** How the log looks at first. */
+    preferences?: Preferences;
     trans: TranslationBundle;
   }
 }

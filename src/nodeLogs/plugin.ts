@@ -65,6 +65,7 @@ export const nodeLogsPlugin: JupyterFrontEndPlugin<void> = {
             cluster,
             node,
             socket,
+            preferences: hyperPod.preferences,
             trans
           });
           page.title.label = trans.__('Logs of %1', node);

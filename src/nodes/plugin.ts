@@ -2,9 +2,11 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { terminalIcon } from '@jupyterlab/ui-components';
 import { JSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
+import { valueText } from '../clusters/types';
 import { hyperPodIcon } from '../icons';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { INodeClient } from './client';
@@ -39,10 +41,19 @@ export const nodesPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Acts on nodes of clusters, and opens terminals on them.',
   autoStart: true,
   requires: [IHyperPod],
-  activate: (app: JupyterFrontEnd, hyperPod: IHyperPod): void => {
+  optional: [ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    palette: ICommandPalette | null
+  ): void => {
     addPreview(app, hyperPod);
     addAction(app, hyperPod);
     addTerminal(app, hyperPod);
+    palette?.addItem({
+      command: CommandIDs.openNodeTerminal,
+      category: hyperPod.trans.__('HyperPod')
+    });
   }
 };
 
@@ -108,7 +119,7 @@ function addAction(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
 function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
   const { trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openNodeTerminal, {
-    label: trans.__('Open Terminal on a Node'),
+    label: trans.__('Open Terminal on a Node…'),
     caption: trans.__(
       'Open a session on a HyperPod node with AWS Systems Manager, or show the command for it'
     ),
@@ -123,25 +134,78 @@ function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
             description: 'Its instance id, or its name in Slurm or Kubernetes'
           }
         },
-        required: ['cluster', 'node'],
         additionalProperties: false
       }
     },
     execute: async args => {
+      const place =
+        args.cluster === undefined && args.node === undefined
+          ? await pickNode(hyperPod)
+          : { cluster: textOf(args, 'cluster'), node: textOf(args, 'node') };
+      if (place === null) {
+        return null;
+      }
       const [client, { openNodeTerminal }] = await Promise.all([
         clientOf(hyperPod),
         import('./terminal')
       ]);
-      const terminal = await client.terminal(
-        textOf(args, 'cluster'),
-        textOf(args, 'node')
-      );
+      const terminal = await client.terminal(place.cluster, place.node);
       const opened = await openNodeTerminal(app, terminal, trans);
       const missing = terminal.missing.map(({ name }) => name);
       const { instance, line } = terminal;
       return { instance, command: line, missing, opened };
     }
   });
+}
+
+/** The most nodes to pick from. */
+const MOST_NODES = 1000;
+
+/** Let the user pick a HyperPod cluster and one of its nodes; null: none was picked. */
+async function pickNode({
+  clusterClient,
+  trans
+}: IHyperPod): Promise<{ cluster: string; node: string } | null> {
+  const { quickPick } = await import('../components/quickPick');
+  const { clusters } = await clusterClient.list({ limit: MOST_NODES });
+  const title = trans.__('Open a terminal on a node');
+  const cluster = await quickPick(
+    {
+      title,
+      verb: trans.__('Next'),
+      picks: clusters
+        .filter(one => one.hyperpod !== null)
+        .map(({ name, orchestrator }) => ({
+          id: name,
+          label: name,
+          detail: orchestrator
+        })),
+      empty: trans.__('There are no HyperPod clusters.')
+    },
+    trans
+  );
+  if (cluster === null) {
+    return null;
+  }
+  const { rows } = await clusterClient.table(cluster, 'nodes', {
+    limit: MOST_NODES
+  });
+  const node = await quickPick(
+    {
+      title,
+      verb: trans.__('Open'),
+      picks: rows
+        .filter(one => Boolean(one.instance))
+        .map(one => ({
+          id: valueText(one.instance),
+          label: valueText(one.name ?? one.instance),
+          detail: valueText(one.instance_group)
+        })),
+      empty: trans.__('The cluster has no nodes.')
+    },
+    trans
+  );
+  return node === null ? null : { cluster, node };
 }
 
 /** The client, whose code is loaded once it is needed. */

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IErrorBody } from '../api';
 import { errorText } from '../components/errorMessage';
+import { hintText } from '../components/hint';
 import { INodeResult, NodeAction } from './types';
 
 /** What a button says: the three dots where it asks first. */
@@ -94,5 +95,6 @@ export function namesText(node: {
 export function whyText(error: IErrorBody, trans: TranslationBundle): string {
   const words =
     error.code === 'missing_right' ? error.message : errorText(error, trans);
-  return error.hint ? `${words} (${error.hint})` : words;
+  const hint = error.hint && hintText(error.hint, trans);
+  return hint ? `${words} (${hint})` : words;
 }

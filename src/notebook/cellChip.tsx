@@ -4,8 +4,10 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { StateChip } from '../components/stateChip';
+import { useTick } from '../components/useTick';
 import { stateText } from '../components/words';
-import { IRun } from '../runs/types';
+import { clockText } from '../runs/words';
+import { IRun, isEnded } from '../runs/types';
 import { checksum } from './checksum';
 
 /**
@@ -28,16 +30,11 @@ export class CellChip extends ReactWidget {
     }
   }
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._options.cell.contentChanged.disconnect(this._onEdited, this);
-      super.dispose();
-    }
-  }
-
-  protected override render(): JSX.Element {
+  /** The run, and how far it is. */
+  private _renderRun(): JSX.Element {
     const { open, trans } = this._options;
     const { run } = this._shown;
+    const hasEnded = isEnded(run.state);
     return (
       <>
         <button
@@ -53,6 +50,47 @@ export class CellChip extends ReactWidget {
         >
           <StateChip state={run.state} reason={run.reason} trans={trans} />
           <span>{trans.__('%1 on %2', run.name, run.cluster)}</span>
+        </button>
+        {run.started_at !== null && (
+          <Clock from={run.started_at} to={run.ended_at} isLive={!hasEnded} />
+        )}
+        {run.reason && !hasEnded && (
+          <span className="jp-HyperPod-CellChip-reason" title={run.reason}>
+            {run.reason}
+          </span>
+        )}
+      </>
+    );
+  }
+
+  /** Whether the log is below. */
+  set hasLog(value: boolean) {
+    if (value !== this._hasLog) {
+      this._hasLog = value;
+      this.update();
+    }
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._options.cell.contentChanged.disconnect(this._onEdited, this);
+      super.dispose();
+    }
+  }
+
+  protected override render(): JSX.Element {
+    const { toggleLog, trans } = this._options;
+    return (
+      <>
+        {/* The card below says it, where the log is shown. */}
+        {!this._hasLog && this._renderRun()}
+        <button
+          type="button"
+          className="jp-HyperPod-link"
+          aria-expanded={this._hasLog}
+          onClick={toggleLog}
+        >
+          {this._hasLog ? trans.__('Hide log') : trans.__('Show log')}
         </button>
         {this._isStale() && (
           <span
@@ -84,7 +122,24 @@ export class CellChip extends ReactWidget {
 
   private readonly _options: CellChip.IOptions;
   private _shown: CellChip.IShown;
+  private _hasLog = false;
   private _wasStale: boolean | null = null;
+}
+
+/** How long a run takes, or took. */
+function Clock(props: {
+  from: string;
+  to: string | null;
+  isLive: boolean;
+}): JSX.Element {
+  const { from, isLive, to } = props;
+  useTick(isLive);
+  const end = to === null ? Date.now() : Date.parse(to);
+  return (
+    <span className="jp-HyperPod-CellChip-clock">
+      {clockText((end - Date.parse(from)) / 1000)}
+    </span>
+  );
 }
 
 export namespace CellChip {
@@ -99,6 +154,8 @@ export namespace CellChip {
     cell: ICellModel;
     shown: IShown;
     open: (runId: string) => void;
+    /** Shows the log below, or hides it. */
+    toggleLog: () => void;
     trans: TranslationBundle;
   }
 }

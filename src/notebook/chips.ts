@@ -2,8 +2,9 @@ import type { Cell } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { IDisposable } from '@lumino/disposable';
-import { PanelLayout } from '@lumino/widgets';
+import { PanelLayout, Widget } from '@lumino/widgets';
 
+import { IRun } from '../runs/types';
 import { CellChip } from './cellChip';
 import { CellRuns } from './cellRuns';
 
@@ -42,8 +43,56 @@ export class NotebookChips implements IDisposable {
     runs.changed.disconnect(this._sync, this);
     runs.dispose();
     cancelAnimationFrame(this._scheduled);
-    this._chips.forEach(chip => chip.dispose());
-    this._chips.clear();
+    [...this._chips.keys()].forEach(cell => this._remove(cell));
+  }
+
+  /** Show a run's log below the last of its cells; false where none of them is here. */
+  async showLog(runId: string): Promise<boolean> {
+    await this._options.runs.load();
+    if (this._isDisposed) {
+      return false;
+    }
+    const cells = this._options.panel.content.widgets;
+    const cell = [...cells]
+      .reverse()
+      .find(one => this._runOf(one)?.run_id === runId);
+    if (cell && !this._cards.has(cell)) {
+      await this._toggleLog(cell);
+    }
+    return cell !== undefined;
+  }
+
+  private _runOf(cell: Cell): IRun | null {
+    const { runs } = this._options;
+    return this._chips.has(cell) ? (runs.of(cell.model.id)?.run ?? null) : null;
+  }
+
+  /** Show the log of a cell's run below its chip, or hide it. */
+  private async _toggleLog(cell: Cell): Promise<void> {
+    const run = this._runOf(cell);
+    if (this._cards.has(cell)) {
+      this._removeCard(cell);
+    } else if (run) {
+      const card = await this._options.makeCard(run);
+      const { layout } = cell;
+      const chip = this._chips.get(cell);
+      if (!chip || this._cards.has(cell) || !(layout instanceof PanelLayout)) {
+        card.dispose();
+        return;
+      }
+      this._cards.set(cell, { card, runId: run.run_id });
+      layout.insertWidget(layout.widgets.indexOf(chip) + 1, card);
+      chip.hasLog = true;
+    }
+  }
+
+  private _removeCard(cell: Cell): void {
+    this._cards.get(cell)?.card.dispose();
+    this._cards.delete(cell);
+    const chip = this._chips.get(cell);
+    if (chip) {
+      chip.hasLog = false;
+    }
   }
 
   /** Cells may have come: look once for many changes. */
@@ -87,10 +136,22 @@ export class NotebookChips implements IDisposable {
     const there = this._chips.get(cell);
     if (there) {
       there.set(shown);
+      const card = this._cards.get(cell);
+      if (card && card.runId !== shown.run.run_id) {
+        // The log goes on to be that of the newest run.
+        this._removeCard(cell);
+        void this._toggleLog(cell);
+      }
       return;
     }
     const { open, trans } = this._options;
-    const chip = new CellChip({ cell: cell.model, shown, open, trans });
+    const chip = new CellChip({
+      cell: cell.model,
+      shown,
+      open,
+      toggleLog: () => void this._toggleLog(cell),
+      trans
+    });
     this._chips.set(cell, chip);
     // A cell out of sight has no parts yet.
     void cell.ready.then(() => {
@@ -106,12 +167,15 @@ export class NotebookChips implements IDisposable {
   }
 
   private _remove(cell: Cell): void {
+    this._removeCard(cell);
     this._chips.get(cell)?.dispose();
     this._chips.delete(cell);
   }
 
   private readonly _options: NotebookChips.IOptions;
   private readonly _chips = new Map<Cell, CellChip>();
+  /** The logs that are shown. */
+  private readonly _cards = new Map<Cell, { card: Widget; runId: string }>();
   private _count = -1;
   private _scheduled = 0;
   private _isDisposed = false;
@@ -124,6 +188,8 @@ export namespace NotebookChips {
     /** A document's path under the server's root. */
     pathOf: (path: string) => string;
     open: (runId: string) => void;
+    /** Makes what shows a run's log in a cell. */
+    makeCard: (run: IRun) => Promise<Widget>;
     trans: TranslationBundle;
   }
 }

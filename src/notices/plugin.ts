@@ -2,57 +2,63 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
 
-import { IRun, isEnded } from '../runs/types';
-import { IHyperPod } from '../tokens';
-
-/** Good news goes by itself; bad news stays. */
-const GOOD_NEWS_MS = 10_000;
+import { isRunShown } from '../runs/pages';
+import type { IRunChange } from '../runs/model';
+import { isEnded } from '../runs/types';
+import { CommandIDs, IHyperPod } from '../tokens';
+import { EndedRuns } from './bundle';
 
 /**
- * Tells when a run has ended.
+ * Tells when runs have ended.
  */
 export const noticesPlugin: JupyterFrontEndPlugin<void> = {
   id: 'hyperpod_jlab:notices',
-  description: 'Notifies when a run has ended.',
+  description: 'Notifies when runs have ended.',
   autoStart: true,
   requires: [IHyperPod],
   activate: (app: JupyterFrontEnd, hyperPod: IHyperPod): void => {
-    hyperPod.runs.stateChanged.connect((_, { before, run }) => {
-      // What had ended before this page knew of it is no news.
-      if (before !== null && !isEnded(before) && isEnded(run.state)) {
-        notify(hyperPod, run);
+    const ended = new EndedRuns({
+      openRun: runId => void hyperPod.openRun(runId),
+      openRuns: () => void openRuns(app),
+      trans: hyperPod.trans
+    });
+    hyperPod.runs.stateChanged.connect((_, change) => {
+      if (isNews(app, hyperPod, change)) {
+        ended.add(change.run);
       }
     });
     void app.restored.then(() => hyperPod.runs.start());
   }
 };
 
-function notify(hyperPod: IHyperPod, run: IRun): void {
-  const { trans } = hyperPod;
-  const options = {
-    actions: [
-      {
-        label: trans.__('Show log'),
-        callback: () => void hyperPod.openRun(run.run_id)
-      }
-    ]
-  };
-  if (run.state === 'succeeded') {
-    Notification.success(trans.__('%1 succeeded.', run.name), {
-      ...options,
-      autoClose: GOOD_NEWS_MS
-    });
-  } else if (run.state === 'failed') {
-    const text = run.reason
-      ? trans.__('%1 failed: %2', run.name, run.reason)
-      : trans.__('%1 failed.', run.name);
-    Notification.error(text, { ...options, autoClose: false });
-  } else {
-    Notification.info(trans.__('%1 was cancelled.', run.name), {
-      ...options,
-      autoClose: GOOD_NEWS_MS
-    });
+/** Whether the user is to be told. */
+function isNews(
+  app: JupyterFrontEnd,
+  { preferences, runs }: IHyperPod,
+  { before, run }: IRunChange
+): boolean {
+  const { notifications } = preferences.value;
+  return (
+    // What had ended before this page knew of it is no news.
+    before !== null &&
+    !isEnded(before) &&
+    isEnded(run.state) &&
+    // Of an array the whole is told.
+    run.parent === null &&
+    (notifications === 'all' ||
+      (notifications === 'failures' && run.state === 'failed')) &&
+    !(run.state === 'cancelled' && runs.isCancelledHere(run.run_id)) &&
+    !isRunShown(app, run.run_id)
+  );
+}
+
+/** The page of all runs or, where there is none, the panel. */
+async function openRuns({ commands }: JupyterFrontEnd): Promise<void> {
+  const command = [CommandIDs.openRuns, CommandIDs.showPanel].find(id =>
+    commands.hasCommand(id)
+  );
+  if (command !== undefined) {
+    await commands.execute(command);
   }
 }

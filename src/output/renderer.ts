@@ -47,7 +47,7 @@ export class RunOutput extends Panel implements IRenderMime.IRenderer {
     turn: number,
     takesFocus = false
   ): Promise<void> {
-    const card = await this._options.makeCard(runId, name, this);
+    const card = await this._options.makeCard(runId, name);
     if (this.isDisposed || turn !== this._turn) {
       card.dispose();
       return;
@@ -74,10 +74,6 @@ export namespace RunOutput {
   export interface IOptions {
     readonly trans: TranslationBundle;
     /** Makes a run's live card, to stand in an output. */
-    readonly makeCard: (
-      runId: string,
-      name: string,
-      output: RunOutput
-    ) => Promise<RunCard>;
+    readonly makeCard: (runId: string, name: string) => Promise<RunCard>;
   }
 }

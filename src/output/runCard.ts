@@ -8,6 +8,7 @@ import { LogInStep } from '../runs/logInStep';
 import { RunsModel } from '../runs/model';
 import { RunPageModel } from '../runs/pageModel';
 import { IRun } from '../runs/types';
+import type { Preferences } from '../settings';
 import { CardHead } from './cardHead';
 import { CardMenu } from './cardMenu';
 import { CardNotice } from './cardNotice';
@@ -91,10 +92,11 @@ export class RunCard extends Panel {
   }
 
   private _addLog(): void {
-    const { logClient, runId, trans } = this._options;
+    const { logClient, preferences, runId, trans } = this._options;
     const log = new LogView({
       client: logClient,
       runId,
+      preferences,
       trans,
       isCompact: true,
       openPlace: place => this._options.actions.openPlace(runId, place)
@@ -142,6 +144,8 @@ export namespace RunCard {
     name: string;
     runs: RunsModel;
     logClient: ILogClient;
+    /** How the log looks at first, but for times. */
+    preferences?: Preferences;
     actions: ICardActions;
     trans: TranslationBundle;
   }

@@ -1,22 +1,16 @@
 import type { ICluster } from '../clusters/types';
 import type { IMenuEntry } from '../components/menu';
-import type { IRun } from '../runs/types';
+import type { IListActions } from '../runs/listMenu';
 
 /**
  * What the panel does with the application. What is null has no command here.
  */
-export interface IPanelActions {
+export interface IPanelActions extends IListActions {
   /** Ask what to run; on a cluster, or on any. */
   readonly newRun: ((cluster: string | null) => void) | null;
   openCluster(cluster: ICluster, tab?: string): void;
   /** Write a cluster of AWS into the configuration, once the user has seen what is written. */
   connect(cluster: ICluster): void;
-  openRun(runId: string): void;
-  /** Cancel runs, once the user has agreed. */
-  cancel(runs: readonly IRun[]): void;
-  readonly runAgain: ((run: IRun) => void) | null;
-  /** Copy a run's id. */
-  copyId(run: IRun): void;
   readonly openRuns: (() => void) | null;
   openDoctor(): void;
   openLifecycleLog(): void;

@@ -131,7 +131,9 @@ function SecondLine(props: {
         {used !== null && (
           <Bar parts={[{ use: 'used', amount: used }]} total={total} />
         )}
-        <span>{gpus.map(one => gpuText(one, trans)).join(', ')}</span>
+        <span className="jp-HyperPod-Row-words">
+          {gpus.map(one => gpuText(one, trans)).join(', ')}
+        </span>
       </span>
     );
   }
@@ -142,7 +144,7 @@ function SecondLine(props: {
 function Detail({ text }: { text: string }): JSX.Element {
   return (
     <span className="jp-HyperPod-Row-detail">
-      <span>{text}</span>
+      <span className="jp-HyperPod-Row-words">{text}</span>
     </span>
   );
 }

@@ -4,20 +4,19 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Clipboard, ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 
 import type { IMenuEntry } from '../components/menu';
 import { hyperPodIcon } from '../icons';
-import { cancelRuns, runAgain } from '../runs/actions';
+import { listActions } from '../runs/actions';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IPanelActions } from './actions';
+// eslint-disable-next-line jupyter/prefer-lazy-imports -- the side bar has it from the start
 import { HyperPodPanel } from './panel';
 
 /** Behind the file browser and the running sessions. */
 const RANK = 350;
-
-const BRIEFLY = 3000;
 
 /** JupyterLab's own, where it is there. */
 const SETTINGS = 'settingeditor:open';
@@ -86,8 +85,16 @@ function panelActions(
   hyperPod: IHyperPod
 ): IPanelActions {
   const { commands } = app;
-  const { clusters, regions, runs, trans } = hyperPod;
+  const { clusters, regions, runs } = hyperPod;
+  const list = listActions(app, hyperPod);
   return {
+    openRun: list.openRun,
+    cancel: list.cancel,
+    remove: list.remove,
+    copyId: list.copyId,
+    get runAgain() {
+      return list.runAgain;
+    },
     get newRun() {
       return commands.hasCommand(CommandIDs.newRun)
         ? (cluster: string | null) =>
@@ -110,18 +117,6 @@ function panelActions(
       void commands.execute(CommandIDs.connectCluster, {
         cluster: hyperpod?.arn ?? name
       }),
-    openRun: runId => void hyperPod.openRun(runId),
-    cancel: chosen => void cancelRuns(hyperPod, chosen),
-    get runAgain() {
-      return commands.hasCommand(CommandIDs.submit)
-        ? (run: Parameters<typeof runAgain>[2]) =>
-            void runAgain(app, hyperPod, run)
-        : null;
-    },
-    copyId: ({ run_id: runId }) => {
-      Clipboard.copyToSystem(runId);
-      Notification.info(trans.__('Copied: %1', runId), { autoClose: BRIEFLY });
-    },
     get openRuns() {
       return commands.hasCommand(CommandIDs.openRuns)
         ? () => void commands.execute(CommandIDs.openRuns)
@@ -144,7 +139,8 @@ function moreEntries(
   const entries = [
     CommandIDs.openDoctor,
     CommandIDs.openStorage,
-    CommandIDs.openAdmin
+    CommandIDs.openAdmin,
+    CommandIDs.openDocs
   ]
     .filter(id => commands.hasCommand(id) && commands.isVisible(id))
     .map(id => ({

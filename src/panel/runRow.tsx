@@ -8,14 +8,14 @@ import { StateIcon } from '../components/stateIcon';
 import type { IRows } from '../components/useRows';
 import {
   agoText,
-  clockText,
   durationText,
   momentText,
   stateText
 } from '../components/words';
+import { canCancel } from '../runs/listMenu';
 import { IRun } from '../runs/types';
+import { clockText } from '../runs/words';
 import type { IPanelActions } from './actions';
-import { canCancel } from './menus';
 
 /**
  * A run in one or two short lines: its time against the limit, or how and when it ended.
@@ -120,7 +120,10 @@ function SecondLine(props: {
       <span className="jp-HyperPod-Row-detail">
         {limit !== null && (
           <span className="jp-HyperPod-Progress" aria-hidden="true">
-            <span style={{ width: shareText(Math.max(0, seconds), limit) }} />
+            <span
+              className="jp-HyperPod-Progress-part"
+              style={{ width: shareText(Math.max(0, seconds), limit) }}
+            />
           </span>
         )}
         <span className="jp-HyperPod-Row-clock">
@@ -128,7 +131,7 @@ function SecondLine(props: {
             ? clockText(seconds)
             : trans.__('%1 / %2', clockText(seconds), clockText(limit))}
         </span>
-        {reason && <span>{reason}</span>}
+        {reason && <span className="jp-HyperPod-Row-words">{reason}</span>}
       </span>
     );
   }
@@ -139,7 +142,7 @@ function SecondLine(props: {
     reason ?? (state === 'cancelled' ? '' : stateText(state, trans));
   return words ? (
     <span className="jp-HyperPod-Row-detail">
-      <span>{words}</span>
+      <span className="jp-HyperPod-Row-words">{words}</span>
     </span>
   ) : null;
 }

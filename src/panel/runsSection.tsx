@@ -3,16 +3,16 @@ import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { StateIcon } from '../components/stateIcon';
 import { useRows } from '../components/useRows';
 import { useTick } from '../components/useTick';
-import { stateText } from '../components/words';
+import { filterRuns, IRunFilter } from '../runs/filter';
+import { canCancel, runEntries } from '../runs/listMenu';
 import { RunsModel } from '../runs/model';
 import { runNames } from '../runs/names';
+import { StateFilter } from '../runs/stateFilter';
 import { IRun } from '../runs/types';
 import type { IPanelActions } from './actions';
-import { canCancel, runEntries } from './menus';
-import { filterRuns, FILTERS, groupRuns, IRunFilter } from './runGroups';
+import { groupRuns } from './runGroups';
 import { RunRow } from './runRow';
 import { PanelSection } from './section';
 import { TimeLimits } from './timeLimits';
@@ -20,6 +20,9 @@ import { TimeLimits } from './timeLimits';
 /** What one types is the same in all languages. */
 const MAGIC = '%%hyperpod';
 const COMMAND = "hpj submit -c 'echo hello'";
+
+/** The states that the panel has room for. */
+const STATES = ['running', 'waiting', 'failed', 'succeeded'];
 
 /**
  * The user's runs: those at work first, then by day.
@@ -142,7 +145,7 @@ function RunList(props: {
   };
   const rows = useRows(
     found.map(run => run.run_id),
-    { open: id => actions.openRun(id), remove: ids => cancel(byIds(ids)) }
+    { open: actions.openRun, remove: ids => cancel(byIds(ids)) }
   );
   const onKeyDown = (event: React.KeyboardEvent<HTMLElement>) => {
     if (event.key === '/' && !event.ctrlKey && !event.metaKey) {
@@ -220,13 +223,6 @@ function FilterBar(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { change, field, filter, runs, trans } = props;
-  const toggle = (state: string) => {
-    const states = new Set(filter.states);
-    if (!states.delete(state)) {
-      states.add(state);
-    }
-    change({ ...filter, states });
-  };
   return (
     <div className="jp-HyperPod-RunFilter" role="search">
       <input
@@ -243,27 +239,13 @@ function FilterBar(props: {
           }
         }}
       />
-      {Object.entries(FILTERS).map(([state, states]) => {
-        const count = runs.filter(run => states.includes(run.state)).length;
-        const isOn = filter.states.has(state);
-        const text = stateText(state, trans);
-        return (
-          (count > 0 || isOn) && (
-            <button
-              key={state}
-              type="button"
-              className="jp-HyperPod-RunFilter-state"
-              aria-pressed={isOn}
-              aria-label={trans.__('Show only %1 runs', text)}
-              title={trans.__('Show only %1 runs', text)}
-              onClick={() => toggle(state)}
-            >
-              <StateIcon state={state} trans={trans} />
-              {count}
-            </button>
-          )
-        );
-      })}
+      <StateFilter
+        runs={runs}
+        offered={STATES}
+        states={filter.states}
+        change={states => change({ ...filter, states })}
+        trans={trans}
+      />
     </div>
   );
 }
@@ -279,7 +261,9 @@ function ChosenBar(props: {
   const { active, cancel, clear, count, trans } = props;
   return (
     <div className="jp-HyperPod-ChosenBar" role="status">
-      <span>{trans.__('%1 selected', count)}</span>
+      <span className="jp-HyperPod-ChosenBar-count">
+        {trans.__('%1 selected', count)}
+      </span>
       {active.length > 0 && (
         <button
           type="button"

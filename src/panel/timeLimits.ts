@@ -8,10 +8,10 @@ import { IRun } from '../runs/types';
 const MOST = 20;
 
 /**
- * The time limits of running runs in seconds, each read once from its spec: no scheduler is asked.
+ * The time limits of running runs in seconds, each read once from its records: no scheduler is asked.
  */
 export class TimeLimits implements IDisposable {
-  constructor(private readonly _client: Pick<IRunClient, 'spec'>) {}
+  constructor(private readonly _client: Pick<IRunClient, 'overview'>) {}
 
   /** One more is known. */
   get changed(): ISignal<this, void> {
@@ -46,8 +46,8 @@ export class TimeLimits implements IDisposable {
 
   private async _read(runId: string): Promise<void> {
     // A bar that is missing is no fault.
-    const spec = await this._client.spec(runId).catch(() => null);
-    const limit = spec?.time_limit;
+    const found = await this._client.overview(runId).catch(() => null);
+    const limit = found?.time_limit;
     if (typeof limit === 'number' && !this._isDisposed) {
       this._known.set(runId, limit);
       this._changed.emit();

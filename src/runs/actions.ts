@@ -22,6 +22,7 @@ import { errorText } from '../components/errorMessage';
 import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
+import type { IListActions } from './listMenu';
 import { IRun } from './types';
 import type { IStartNow } from './whyItWaits';
 
@@ -48,12 +49,8 @@ export function pageActions(
       ),
     hasPorts: cluster =>
       look(cluster).then(found => found?.actions.includes('ports') ?? false),
-    hasMetrics: run =>
-      look(run.cluster).then(
-        found =>
-          run.orchestrator === 'kubernetes' &&
-          (found?.hyperpod ?? null) !== null
-      ),
+    // AWS measures nodes of clusters on EKS; which of those are HyperPod's only AWS knows, which is not asked for a tab.
+    hasMetrics: run => run.orchestrator === 'kubernetes',
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runAgain(app, hyperPod, run)
@@ -81,10 +78,34 @@ export function pageActions(
         port,
         trans
       ),
-    openRun: runId => void hyperPod.openRun(runId),
+    openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     openSource: run => void openSource(app, hyperPod, run),
     switchTo: (run, change) => switchTo(app, hyperPod, run, change),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
+  };
+}
+
+/**
+ * What is done to the runs of a list in this application. Commands may come after the list, so they are looked for when they are needed.
+ */
+export function listActions(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod
+): IListActions {
+  const { trans } = hyperPod;
+  return {
+    openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
+    cancel: runs => void cancelRuns(hyperPod, runs),
+    remove: runs => void deleteRuns(hyperPod, runs),
+    get runAgain() {
+      return app.commands.hasCommand(CommandIDs.submit)
+        ? (run: IRun) => void runAgain(app, hyperPod, run)
+        : null;
+    },
+    copyId: ({ run_id: runId }) => {
+      Clipboard.copyToSystem(runId);
+      Notification.info(trans.__('Copied: %1', runId), { autoClose: BRIEFLY });
+    }
   };
 }
 
@@ -200,7 +221,7 @@ export async function switchTo(
     // Only now: nothing is lost when the new one was refused.
     await runs.act(run.run_id, 'cancel');
     if (isRecord(sent) && typeof sent.run_id === 'string') {
-      await hyperPod.openRun(sent.run_id);
+      await hyperPod.openRun(sent.run_id, { pin: true });
     }
   } catch (reason) {
     const why = whyText(reason, trans);
@@ -325,6 +346,38 @@ export async function cancelRuns(
   );
   if (failures.flat().length > 0) {
     failed(failures.flat().join('\n'));
+  }
+}
+
+/** Delete runs that have ended, once the user has agreed. */
+export async function deleteRuns(
+  { runs, trans }: IHyperPod,
+  chosen: readonly IRun[]
+): Promise<void> {
+  const count = chosen.length;
+  const label = trans._n('Delete run', 'Delete %1 runs', count);
+  const answer = await showDialog({
+    title: trans._n('Delete this run?', 'Delete %1 runs?', count),
+    body: trans.__(
+      'The code, logs and results of %1 will be removed. This can’t be undone.',
+      chosen.map(run => run.name).join(', ')
+    ),
+    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label })]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  const failures: string[] = [];
+  for (const { name, run_id: runId } of chosen) {
+    try {
+      await runs.delete(runId);
+    } catch (reason) {
+      const why = whyText(reason, trans);
+      failures.push(trans.__('Cannot delete %1. %2', name, why));
+    }
+  }
+  if (failures.length > 0) {
+    failed(failures.join('\n'));
   }
 }
 

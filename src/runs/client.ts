@@ -65,6 +65,12 @@ export class RunClient {
     return this._client.post(runPath(runId, action), body);
   }
 
+  /** Remove an ended run's files. */
+  async delete(runId: string): Promise<void> {
+    const path = runPath(runId, 'delete');
+    await this._client.post<Schema<'DeletedRun'>>(path, {});
+  }
+
   async children(runId: string): Promise<readonly IRun[]> {
     const path = runPath(runId, 'children');
     return (await this._client.get<Schema<'Children'>>(path)).runs;

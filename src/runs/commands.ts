@@ -1,5 +1,4 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
-import { WidgetTracker } from '@jupyterlab/apputils';
 import {
   JSONObject,
   ReadonlyJSONObject,
@@ -14,14 +13,32 @@ import {
   fittingActions
 } from '../actions/kinds';
 import { hyperPodIcon } from '../icons';
-import { openPage } from '../shellArea';
 import { agoText, stateText } from '../components/words';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { actAfterQuestion, pageActions, runAgain } from './actions';
 import type { RunPage } from './page';
+import type { RunPages } from './pages';
 import { IRun } from './types';
 
 type Arguments = ReadonlyPartialJSONObject;
+
+/** The run to open. */
+const OPEN_ARGUMENTS: ReadonlyJSONObject = {
+  type: 'object',
+  properties: {
+    runId: {
+      type: 'string',
+      description: 'The id of the run; it is asked for when it is missing'
+    },
+    preview: {
+      type: 'boolean',
+      description:
+        'A new page is a preview: it takes the place of the last one, until it is used',
+      default: false
+    }
+  },
+  additionalProperties: false
+};
 
 /** The schema of commands on one run. */
 const RUN_ARGUMENTS: ReadonlyJSONObject = {
@@ -64,19 +81,25 @@ const LIST_ARGUMENTS: ReadonlyJSONObject = {
 export function addRunCommands(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
-  tracker: WidgetTracker<RunPage>
+  pages: RunPages
 ): void {
   const { runClient, trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openRun, {
     label: trans.__('Open Run…'),
     caption: trans.__('Show a run and its log'),
     icon: hyperPodIcon,
-    describedBy: { args: RUN_ARGUMENTS },
+    describedBy: { args: OPEN_ARGUMENTS },
     execute: async args => {
       const runId =
         textOf(args, 'runId') ??
         (await askForRun(hyperPod, trans.__('Open a run'), trans.__('Open')));
-      return runId === null ? null : openRun(app, hyperPod, tracker, runId);
+      const isPreview = args.preview === true;
+      if (runId !== null) {
+        await pages.open(runId, isPreview, () =>
+          makePage(app, hyperPod, runId)
+        );
+      }
+      return runId === null ? null : { run_id: runId };
     }
   });
   addActionCommands(app, hyperPod);
@@ -170,28 +193,22 @@ async function actOnPicked(
   return { run_id: runId };
 }
 
-async function openRun(
+async function makePage(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
-  tracker: WidgetTracker<RunPage>,
   runId: string
-): Promise<JSONObject> {
-  await openPage(app, tracker, `hyperpod-run-${runId}`, async () => {
-    const { RunPage } = await import('./page');
-    hyperPod.runs.start();
-    const page = new RunPage({
-      runId,
-      runs: hyperPod.runs,
-      runClient: hyperPod.runClient,
-      logClient: hyperPod.logs,
-      actions: pageActions(app, hyperPod),
-      trans: hyperPod.trans
-    });
-    page.title.label = runId;
-    page.title.caption = runId;
-    return page;
+): Promise<RunPage> {
+  const { RunPage } = await import('./page');
+  hyperPod.runs.start();
+  return new RunPage({
+    runId,
+    runs: hyperPod.runs,
+    runClient: hyperPod.runClient,
+    logClient: hyperPod.logs,
+    preferences: hyperPod.preferences,
+    actions: pageActions(app, hyperPod),
+    trans: hyperPod.trans
   });
-  return { run_id: runId };
 }
 
 /** Let the user pick a run; null: none was picked. */

@@ -19,7 +19,7 @@ import { RunPageModel } from './pageModel';
 import { IRun, isEnded } from './types';
 import { WaysIn } from './waysIn';
 import { IStartNow } from './whyItWaits';
-import { clockText, secondsBetween, sentenceText } from './words';
+import { clockText, secondsBetween, sentenceText, sizeText } from './words';
 
 /**
  * What the buttons of a run page do.
@@ -37,8 +37,8 @@ export interface IRunActions {
   copyShell(command: string): void;
   /** Whether ports of a cluster's runs can be reached. */
   readonly hasPorts: (cluster: string) => Promise<boolean>;
-  /** Whether AWS measures the nodes of a run. */
-  readonly hasMetrics: (run: IRun) => Promise<boolean>;
+  /** Whether AWS may measure the nodes of a run. */
+  readonly hasMetrics: (run: IRun) => boolean;
   /** Show a port of a run's node in another tab of the browser. */
   openPort(run: IRun, nodeRank: number, port: number): void;
   /** Show another run's page. */
@@ -142,13 +142,6 @@ function Title(props: RunHeader.IOptions & { run: IRun }): JSX.Element {
       <Buttons run={run} actions={actions} trans={trans} />
     </div>
   );
-}
-
-function sizeText(run: IRun, trans: TranslationBundle): string {
-  const nodes = trans._n('%1 node', '%1 nodes', run.nodes);
-  return run.processes_per_node > 1
-    ? `${nodes} × ${run.processes_per_node}`
-    : nodes;
 }
 
 /** How long a run has run, against its limit. */

@@ -125,8 +125,8 @@ export class RunsModel implements IDisposable {
   }
 
   /** Read older runs too; `error` says why that can't be. Whoever asks meanwhile waits for the same. */
-  loadMore(): Promise<void> {
-    this._older ??= this._loadOlder().finally(() => (this._older = null));
+  loadMore(count = LIMIT): Promise<void> {
+    this._older ??= this._loadOlder(count).finally(() => (this._older = null));
     return this._older;
   }
 
@@ -185,7 +185,23 @@ export class RunsModel implements IDisposable {
     action: ActionKind,
     change?: IChange
   ): Promise<IRun> {
+    if (action === 'cancel') {
+      this._cancelled.add(runId);
+    }
     return this._read(runId, this._client.act(runId, action, change));
+  }
+
+  /** Whether the user has cancelled a run in this page. */
+  isCancelledHere(runId: string): boolean {
+    return this._cancelled.has(runId);
+  }
+
+  /** Delete a run that has ended. */
+  async delete(runId: string): Promise<void> {
+    await this._client.delete(runId);
+    this._known.delete(runId);
+    this._listed.delete(runId);
+    this._take([]);
   }
 
   /** Take in a run that was asked for, or that it is gone. */
@@ -223,13 +239,13 @@ export class RunsModel implements IDisposable {
     }
   }
 
-  private async _loadOlder(): Promise<void> {
+  private async _loadOlder(limit: number): Promise<void> {
     const cursor = this._next;
     if (cursor === null) {
       return;
     }
     try {
-      const page = await this._client.list({ limit: LIMIT, cursor });
+      const page = await this._client.list({ limit, cursor });
       if (!this._isDisposed) {
         this._error = null;
         this._next = page.next;
@@ -328,6 +344,7 @@ export class RunsModel implements IDisposable {
   /** Those that a list held, by their ids. */
   private readonly _listed = new Set<string>();
   private readonly _stale = new Set<string>();
+  private readonly _cancelled = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _stateChanged = new Signal<this, IRunChange>(this);
   private _runs: readonly IRun[] = [];

@@ -1,10 +1,14 @@
 import { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal, Signal } from '@lumino/signaling';
 import { Message, MessageLoop } from '@lumino/messaging';
 import { Panel, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { stateLabIcon } from '../components/stateIcon';
 import { TabbedWidgets } from '../components/tabs';
+import { stateText } from '../components/words';
 import { ILogClient, LogView } from '../logs';
+import type { Preferences } from '../settings';
 import { IRunClient } from './client';
 import { CodeFiles } from './codeTab';
 import { IRunActions, RunHeader } from './header';
@@ -12,6 +16,7 @@ import { LazyTab } from './lazyTab';
 import { LogInStep } from './logInStep';
 import { MetricsTab } from './metricsTab';
 import { RunsModel } from './model';
+import { runNames } from './names';
 import { OverviewTab } from './overviewTab';
 import { RunPageModel } from './pageModel';
 import { Settings } from './settingsTab';
@@ -28,10 +33,13 @@ export class RunPage extends Panel {
     this.node.setAttribute('role', 'region');
     this.node.tabIndex = -1;
     this.runId = runId;
+    this.title.label = runId;
+    this.title.caption = runId;
     this.model = new RunPageModel(runs, runId);
     this.log = new LogView({
       client: _options.logClient,
       runId,
+      preferences: _options.preferences,
       trans,
       openPlace: place => actions.openPlace(runId, place)
     });
@@ -56,10 +64,18 @@ export class RunPage extends Panel {
       MessageLoop.postMessage(this._tabs, Widget.ResizeMessage.UnknownSize)
     );
     this.model.changed.connect(this._onChanged, this);
+    runs.changed.connect(this._onRuns, this);
+    this.node.addEventListener('click', this._onUse);
+    this.node.addEventListener('input', this._onUse);
     this._tabs.currentChanged.connect(this._onTab, this);
     new LogInStep(this.model, this.log.model);
     this._onChanged();
     void this.model.load();
+  }
+
+  /** The user does something in the page. */
+  get used(): ISignal<this, void> {
+    return this._used;
   }
 
   readonly runId: string;
@@ -70,6 +86,7 @@ export class RunPage extends Panel {
     if (!this.isDisposed) {
       this._resized.disconnect();
       this.model.changed.disconnect(this._onChanged, this);
+      this._options.runs.changed.disconnect(this._onRuns, this);
       super.dispose();
       this.model.dispose();
     }
@@ -119,10 +136,31 @@ export class RunPage extends Panel {
     // Of a run that isn't there, one word is enough.
     this._tabs.setHidden(run === null && error !== null);
     if (run) {
-      this.title.label = run.name;
+      this._setTitle(run);
       this.node.setAttribute('aria-label', run.name);
       this._chooseTab(run);
       this._offerMetrics(run);
+    }
+  }
+
+  /** Runs of one name are told apart by numbers, which the list has. */
+  private _onRuns(): void {
+    if (this.model.run) {
+      this._setTitle(this.model.run);
+    }
+  }
+
+  private _setTitle({ cluster, name, run_id, state }: IRun): void {
+    const { runs, trans } = this._options;
+    const label = runNames(runs.runs).get(run_id) ?? name;
+    const word = stateText(state, trans);
+    this.title.label = label;
+    this.title.caption = trans.__('%1: %2 on %3', label, word, cluster);
+    if (state !== this._iconOf) {
+      this._iconOf = state;
+      this.title.icon = stateLabIcon(state).bindprops({
+        stylesheet: 'mainAreaTab'
+      });
     }
   }
 
@@ -149,22 +187,21 @@ export class RunPage extends Panel {
 
   /** A tab for what AWS measured, where it measures anything. */
   private _offerMetrics(run: IRun): void {
-    if (this._hasMetrics) {
-      return;
-    }
-    this._hasMetrics = true;
     const { actions, runClient, trans } = this._options;
-    void actions.hasMetrics(run).then(hasMetrics => {
-      if (hasMetrics && !this.isDisposed) {
-        const tab = new MetricsTab(runClient, run.run_id, trans);
-        this._tabs.add(titled(tab, trans.__('Metrics')));
-      }
-    });
+    if (!this._hasMetrics && actions.hasMetrics(run)) {
+      this._hasMetrics = true;
+      const tab = new MetricsTab(runClient, run.run_id, trans);
+      this._tabs.add(titled(tab, trans.__('Metrics')));
+    }
   }
 
+  private readonly _onUse = (): void => this._used.emit();
+
+  private readonly _used = new Signal<this, void>(this);
   private readonly _overview: OverviewTab;
   private readonly _tabs: TabbedWidgets;
   private readonly _resized: ResizeObserver;
+  private _iconOf = '';
   private _hasMetrics = false;
   private _hasTab = false;
   private _isChoosing = false;
@@ -177,6 +214,8 @@ export namespace RunPage {
     runs: RunsModel;
     runClient: IRunClient;
     logClient: ILogClient;
+    /** How the log looks at first. */
+    preferences?: Preferences;
     actions: IRunActions;
     trans: TranslationBundle;
   }

@@ -4,10 +4,13 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
+import { IStateDB } from '@jupyterlab/statedb';
 
 import { CommandIDs, IHyperPod } from '../tokens';
 import { addRunCommands } from './commands';
+import { addRunsPage } from './openRuns';
 import type { RunPage } from './page';
+import { RunPages } from './pages';
 
 /**
  * Run pages, and the commands on runs.
@@ -17,16 +20,20 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Opens, lists and cancels runs on HyperPod clusters.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [ILayoutRestorer, ICommandPalette],
+  optional: [ILayoutRestorer, ICommandPalette, IStateDB],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
     restorer: ILayoutRestorer | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    state: IStateDB | null
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
-    addRunCommands(app, hyperPod, tracker);
+    const pages = new RunPages(app, tracker);
+    addRunCommands(app, hyperPod, pages);
+    const all = addRunsPage(app, hyperPod, state);
     for (const command of [
+      CommandIDs.openRuns,
       CommandIDs.openRun,
       CommandIDs.cancelRun,
       CommandIDs.repeatRun
@@ -36,8 +43,15 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openRun,
-        args: page => ({ runId: page.runId }),
+        args: page => ({
+          runId: page.runId,
+          preview: pages.isPreview(page)
+        }),
         name: page => page.runId
+      });
+      void restorer.restore(all, {
+        command: CommandIDs.openRuns,
+        name: page => page.id
       });
     }
   }

@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { pageLanguage } from '../components/words';
+import type { IRun } from './types';
 
 const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
@@ -58,4 +59,12 @@ export function secondsBetween(begin: string, end: string | null): number {
 export function sentenceText(text: string): string {
   const first = text.startsWith('it is ') ? text.slice(6) : text;
   return first.charAt(0).toUpperCase() + first.slice(1);
+}
+
+/** How many nodes a run has, and how many processes on each. */
+export function sizeText(run: IRun, trans: TranslationBundle): string {
+  const nodes = trans._n('%1 node', '%1 nodes', run.nodes);
+  return run.processes_per_node > 1
+    ? `${nodes} × ${run.processes_per_node}`
+    : nodes;
 }

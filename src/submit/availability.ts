@@ -42,13 +42,16 @@ export class Availability implements IDisposable {
     if (!known) {
       return Infinity;
     }
-    const { at, overview } = known;
-    const told = overview.as_of === null ? at : Date.parse(overview.as_of);
-    return Date.now() - Math.min(at, told);
+    // The server's clock may be ahead of the browser's.
+    return Date.now() - Math.min(known.at, Date.parse(known.overview.as_of));
   }
 
-  /** Read it, unless there is an answer that is not old. A cluster that does not answer shows nothing: the preview tells why. */
-  async renew(cluster: string | null): Promise<void> {
+  /**
+   * Read it, unless there is an answer that is not old. A cluster that does not answer shows nothing: the preview tells why.
+   *
+   * @param refresh - ask the scheduler, instead of the server's cache
+   */
+  async renew(cluster: string | null, refresh: boolean): Promise<void> {
     if (
       cluster === null ||
       this._asked.has(cluster) ||
@@ -58,7 +61,7 @@ export class Availability implements IDisposable {
     }
     this._asked.add(cluster);
     try {
-      const overview = await this._client.overview(cluster);
+      const overview = await this._client.overview(cluster, refresh);
       this._known.set(cluster, { overview, at: Date.now() });
     } catch {
       return;

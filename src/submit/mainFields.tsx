@@ -358,7 +358,7 @@ function Chips(props: {
         <button
           key={chip.key}
           type="button"
-          className="jp-HyperPod-Chip"
+          className="jp-HyperPod-Choice"
           aria-pressed={chip.isOn}
           onClick={chip.choose}
         >

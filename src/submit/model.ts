@@ -241,12 +241,12 @@ export class SubmitModel implements IDisposable {
   /** Fill the form anew; null for standard settings. */
   begin(start: IStart | null): void {
     const named = this._clusters.find(one => one.name === start?.cluster);
-    const standard =
-      this._clusters.find(one => one.default) ?? this._clusters[0];
+    const standard = this._standardCluster();
+    const texts = this._standardTexts(standard);
     this._draft = {
       ...this._draft,
       cluster: (named ?? standard)?.name ?? null,
-      texts: start ? textsOf(this._fields, start.spec) : {},
+      texts: start ? textsOf(this._fields, start.spec) : texts,
       smoke: false
     };
     this._look(0);
@@ -384,7 +384,7 @@ export class SubmitModel implements IDisposable {
       this._last = last;
       this._presets = presets;
       this.begin(start ?? last);
-      found.forEach(({ name }) => void this.availability.renew(name));
+      found.forEach(({ name }) => void this.availability.renew(name, false));
     } catch (reason) {
       this._fail(reason);
       return;
@@ -395,6 +395,24 @@ export class SubmitModel implements IDisposable {
       this.source.cloneOf === null ? withoutName(this._before) : null;
     await this._compareScript();
     this._emit();
+  }
+
+  /** The cluster to begin with: the preferred one, or else the configured one. */
+  private _standardCluster(): ICluster | undefined {
+    const wanted = this._options.preferences?.defaultCluster ?? '';
+    return (
+      this._clusters.find(one => one.name === wanted) ??
+      this._clusters.find(one => one.default) ??
+      this._clusters[0]
+    );
+  }
+
+  /** The preferred queue, where it is one of the preferred cluster. */
+  private _standardTexts(cluster: ICluster | undefined): Texts {
+    const { defaultCluster: wanted = '', defaultQueue: queue = '' } =
+      this._options.preferences ?? {};
+    const isThere = wanted === '' || wanted === cluster?.name;
+    return queue !== '' && isThere ? { queue } : {};
   }
 
   private _hasProblems(): boolean {
@@ -433,7 +451,7 @@ export class SubmitModel implements IDisposable {
 
   private _look(delay?: number): void {
     this._error = null;
-    void this.availability.renew(this._draft.cluster);
+    void this.availability.renew(this._draft.cluster, true);
     if (this._hasProblems()) {
       this._previewer.hold();
     } else {

@@ -36,7 +36,7 @@ export function PresetBar({ model, trans }: IProps): JSX.Element {
           <button
             key={name}
             type="button"
-            className="jp-HyperPod-Chip"
+            className="jp-HyperPod-Choice"
             aria-pressed={name === chosen}
             onClick={() => choose(name)}
           >
@@ -45,7 +45,7 @@ export function PresetBar({ model, trans }: IProps): JSX.Element {
         ))}
         <button
           type="button"
-          className="jp-HyperPod-Chip"
+          className="jp-HyperPod-Choice"
           aria-pressed={model.draft.smoke}
           title={trans.__('Run on 1 node, for 2 minutes at most')}
           onClick={() => model.choose({ smoke: !model.draft.smoke })}

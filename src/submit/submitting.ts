@@ -1,5 +1,6 @@
 import { ApiError } from '../api';
 import { IRun } from '../runs/types';
+import { CommandIDs } from '../tokens';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
 import { newRunId } from './runId';
@@ -29,6 +30,7 @@ export async function askAndSubmit(
     memory,
     trans,
     start,
+    preferences: hyperPod.preferences.value,
     findSource
   });
   const dialog = new SubmitDialog(model, trans);
@@ -36,7 +38,11 @@ export async function askAndSubmit(
   await dialog.launch();
   const run = await dialog.sent();
   model.dispose();
-  return run && afterSubmit(tools, run, true);
+  if (run) {
+    await learn(tools, run);
+    await show(tools, run);
+  }
+  return run;
 }
 
 /**
@@ -54,7 +60,8 @@ export async function submitNow(
     const last = { ...start, runId: run.run_id, cluster: run.cluster };
     await tools.memory.remember(source.path, last).catch(() => undefined);
   }
-  return afterSubmit(tools, run, false);
+  await learn(tools, run);
+  return run;
 }
 
 async function sendOnce(tools: ITools, body: ISubmitBody): Promise<IRun> {
@@ -98,17 +105,22 @@ function plainBody(source: ISubmitSource, start: IStart): ISubmitBody {
   };
 }
 
-async function afterSubmit(
-  tools: ITools,
-  run: IRun,
-  open: boolean
-): Promise<IRun> {
-  const { hyperPod } = tools;
+/** Whoever follows the runs learns of it at once, not with the server's event. */
+async function learn({ hyperPod }: ITools, run: IRun): Promise<void> {
   hyperPod.runs.start();
-  // Whoever follows the runs learns of it at once, not with the server's event.
   await hyperPod.runs.get(run.run_id).catch(() => undefined);
-  if (open) {
-    await hyperPod.openRun(run.run_id);
+}
+
+/** Show what the user wants to see of a run that was submitted. */
+async function show({ app, hyperPod }: ITools, run: IRun): Promise<void> {
+  const { afterSubmit } = hyperPod.preferences.value;
+  const isInNotebook =
+    afterSubmit === 'notebook' &&
+    app.commands.hasCommand(CommandIDs.showLogInNotebook) &&
+    (await app.commands.execute(CommandIDs.showLogInNotebook, {
+      runId: run.run_id
+    })) === true;
+  if (afterSubmit !== 'stay' && !isInNotebook) {
+    await hyperPod.openRun(run.run_id, { pin: true });
   }
-  return run;
 }

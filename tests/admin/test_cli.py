@@ -262,3 +262,27 @@ def test_a_folder_of_somebody_else_is_left_to_him(account, hpj, disk):
     # Nor does alice get what is not hers.
     assert account.profiles[DOMAIN, "alice"].file_systems == []
     assert account.profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
+
+
+def test_status_says_which_mode_is_in_force(account, hpj, disk):
+    at = ("--mounted-at", str(disk))
+    done = hpj("admin", "status", *WHERE).ok().out.splitlines()
+    assert done[0] == "mode: off"
+    assert done[-2] == "new profiles: not mounted"
+    hpj("admin", "apply", *SHARED, "--shared-path", "/team", *at, "--yes").ok()
+    # Nothing differs from what is in force, whatever the folder is called.
+    done = hpj("admin", "status", *WHERE, *at).ok().out.splitlines()
+    assert done[:3] == ["mode: shared", "shared /team: alice, bob, carol", "new profiles: /team"]
+    assert done[-1].endswith("up to date")
+    hpj("admin", "apply", *PER_USER, "--profile", "bob", *at, "--yes").ok()
+    told = hpj("admin", "status", *WHERE, *at, "--json").ok().json
+    assert (told["mode"], told["in_force"]["mode"]) == ("shared", "mixed")
+    groups = {group["kind"]: group["names"] for group in told["in_force"]["groups"]}
+    assert groups == {"shared": ["alice", "carol"], "per-user": ["bob"]}
+    hpj("admin", "destroy", *WHERE, "--yes").ok()
+    hpj("admin", "apply", *PER_USER, *at, "--yes").ok()
+    done = hpj("admin", "status", *WHERE, *at).ok().out.splitlines()
+    assert done[:2] == ["mode: per-user", "own folder: alice, bob, carol"]
+    # Compared with another mode it still says what is in force.
+    drift = hpj("admin", "status", *SHARED)
+    assert (drift.code, drift.out.splitlines()[0]) == (1, "mode: per-user")

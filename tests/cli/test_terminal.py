@@ -58,9 +58,7 @@ def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, opti
     )
     assert waiting.stderr is not None
     assert waiting.stderr.readline() == b"second\n"
-    assert (
-        b"--- waiting for long" in waiting.stderr.readline()
-    )
+    assert b"--- waiting for long" in waiting.stderr.readline()
     home.process("hold", "second").ok()
     assert b"--- waiting: held" in waiting.stderr.readline()
     home.process("cancel", "long").ok()

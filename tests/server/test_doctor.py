@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.check import CheckStep, ok, warn
+from hyperpod_jlab.core.check import CheckStep, fail, ok, unknown, warn
 from hyperpod_jlab.server.events import DOCTOR_SCHEMA_ID as SCHEMA_ID
 from tests.server.test_events import until
 
@@ -178,3 +178,40 @@ async def test_the_server_stops_in_the_midst_of_one(api, process, slow):
     await begun(api)
     await process.close()
     assert slow.closed
+
+
+async def test_the_path_says_where_it_breaks(api, process):
+    async def looks(asked, begun):
+        async def look():
+            return None
+
+        for key, group, told in (
+            ("one", "installation", warn("hm")),
+            ("two", "role", unknown("denied")),
+            ("three", "security-groups", fail("blocked")),
+            ("four", "interfaces", ok("well")),
+            ("five", "queue", unknown("not checked")),
+        ):
+            yield CheckStep(key, key, group, look).to_check(told)
+
+    (await process.examinations())._make = looks
+    await begun(api)
+    answer = await ended(api)
+    path = [
+        (stage["stage"], stage["level"], stage["checks"], stage["problems"], stage["broken"])
+        for stage in answer["stages"]
+    ]
+    assert path == [
+        ("jupyterlab", "warn", 1, 1, False),
+        ("aws", "unknown", 1, 1, False),
+        ("network", "fail", 2, 1, True),
+        ("file-system", None, 0, 0, False),
+        ("scheduler", "unknown", 1, 1, False),
+        ("nodes", None, 0, 0, False),
+    ]
+    assert {check["stage"] for check in answer["checks"]} == {
+        "jupyterlab",
+        "aws",
+        "network",
+        "scheduler",
+    }

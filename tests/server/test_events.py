@@ -10,6 +10,7 @@ from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
 from hyperpod_jlab.server.run_events import (
     IDLE_TIMEOUT_S,
+    LOOK_S,
     MAX_INTERVAL_S,
     MIN_INTERVAL_S,
     SCHEMA_ID,
@@ -113,5 +114,8 @@ def test_the_pause_grows_with_idleness():
     assert next_interval(anything_open=True, idle=300) == 5.0
     assert next_interval(anything_open=True, idle=10_000) == MAX_INTERVAL_S
     assert next_interval(anything_open=True, idle=0, cost=0.5) == 5.0
-    assert next_interval(anything_open=False, idle=10) == MAX_INTERVAL_S
+    assert next_interval(anything_open=False, idle=0) == LOOK_S
+    assert next_interval(anything_open=False, idle=10) == 10.0
+    assert next_interval(anything_open=False, idle=0, cost=0.5) == 5.0
+    assert next_interval(anything_open=False, idle=60) == MAX_INTERVAL_S
     assert next_interval(anything_open=False, idle=IDLE_TIMEOUT_S) is None

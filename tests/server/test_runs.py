@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.storage import locate
 from hyperpod_jlab.storage import owners as users
 from hyperpod_jlab.storage.acl import own_uid
 
@@ -52,6 +53,41 @@ async def test_a_run_is_cancelled(api):
     assert (await api.ended(run["run_id"]))["state"] == "cancelled"
     status, again = await api.request("POST", f"runs/{run['run_id']}/cancel", "")
     assert (status, again["state"]) == (200, "cancelled")
+
+
+async def test_a_run_that_has_ended_is_deleted(api):
+    run_id = (await api.submit("sleep 60"))["run_id"]
+    await api.until(run_id, lambda run: run["state"] == "running")
+    status, error = await api.request("POST", f"runs/{run_id}/delete", {})
+    assert (status, error["code"]) == (409, "wrong_state")
+    assert error["message"] == f"{run_id} cannot be deleted: it is running"
+    await api.request("POST", f"runs/{run_id}/cancel", {})
+    await api.ended(run_id)
+    assert await api.request("POST", f"runs/{run_id}/delete", {}) == (200, {"run_id": run_id})
+    assert (await api.get("runs"))["runs"] == []
+    status, error = await api.request("POST", f"runs/{run_id}/delete", {})
+    assert (status, error["code"]) == (404, "no_such_run")
+
+
+async def test_a_run_that_another_waits_for_is_not_deleted(api):
+    first = (await api.submit("true"))["run_id"]
+    await api.ended(first)
+    blocker = [(await api.submit("sleep 60"))["run_id"] for _ in range(4)]
+    second = (await api.submit("true", after=[first]))["run_id"]
+    await api.request("POST", f"runs/{second}/hold", {})
+    status, error = await api.request("POST", f"runs/{first}/delete", {})
+    assert (status, error["code"]) == (409, "wrong_state")
+    assert error["message"].endswith(f"{second} waits for it")
+    for run_id in (second, *blocker):
+        await api.request("POST", f"runs/{run_id}/cancel", {})
+
+
+async def test_another_users_run_is_not_deleted(api, monkeypatch):
+    run_id = (await api.submit("true"))["run_id"]
+    await api.ended(run_id)
+    monkeypatch.setattr(locate, "own_uid", lambda: own_uid() + 1)
+    status, error = await api.request("POST", f"runs/{run_id}/delete", {})
+    assert (status, error["code"]) == (403, "foreign_run")
 
 
 async def test_lists_have_pages_and_filters(api):

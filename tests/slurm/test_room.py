@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.core.cluster import Holder
+from hyperpod_jlab.core.cluster import Holder, StartNow
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
@@ -63,7 +63,7 @@ class Slurm:
 
 async def ask(
     slurm: Slurm, nodes: int, *others: SlurmJob
-) -> tuple[tuple[str, ...], AlternativeSearch]:
+) -> tuple[tuple[StartNow, ...], AlternativeSearch]:
     mine = job(9, limit=1200.0, node_count=nodes)
     queues = {"dev": QueueCapacity(frozenset({"node1"}), True, None)}
     tries = AlternativeSearch(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -19,6 +20,7 @@ from hyperpod_jlab.admin.fsx.keepers import (
     open_reconciler,
 )
 from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, DesiredState, PlanStep, is_folder
+from hyperpod_jlab.admin.fsx.mounts import find_mounts
 from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
 from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
 from hyperpod_jlab.aws.studio import find_studio
@@ -34,6 +36,7 @@ from hyperpod_jlab.core.wire import to_plain
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.models import ActualState, DeletionStep, Mode, StoragePlan
+    from hyperpod_jlab.admin.fsx.mounts import StorageMounts
     from hyperpod_jlab.admin.fsx.reconcile import Reconciler
     from hyperpod_jlab.admin.lifecycle.models import LifecycleFile
     from hyperpod_jlab.cli.slow_steps import Steps
@@ -248,7 +251,9 @@ Each step has its own result. A step that fails does not stop the others. You ca
 continues from the actual state. The exit code is 0 if everything is up to date, 1 if a step is waiting or blocked, and otherwise that of the worst error.
 """
 _STATUS = """\
-Show what differs from the desired state. Change nothing.
+Show the mode in force, who mounts what, and what differs from that mode. Change nothing.
+
+With --partition-mode, compare with that mode instead.
 
 The exit code is 0 if everything is up to date, 1 if something differs or is waiting, and 2 if the desired state is not possible. Folders are included
 only if they can be checked (--mounted-at).
@@ -294,7 +299,7 @@ def common_options(function: Decorated) -> Decorated:
     return function
 
 
-def _desired_options(function: Decorated) -> Decorated:
+def _desired_options(function: Decorated, *, is_mode_required: bool = True) -> Decorated:
     """Options for the desired state."""
     for option in (
         click.option(
@@ -317,8 +322,9 @@ def _desired_options(function: Decorated) -> Decorated:
             "--partition-mode",
             "mode",
             type=click.Choice(["shared", "per-user"]),
-            required=True,
-            help="One folder for all users, or one for each user profile.",
+            required=is_mode_required,
+            help="One folder for all users, or one for each user profile."
+            + ("" if is_mode_required else " Default: the mode in force."),
         ),
     ):
         function = option(function)
@@ -366,18 +372,41 @@ def apply(mode: Mode, yes: bool, **options: Any) -> None:
     "status",
     cls=HpjCommand,
     help=_STATUS,
-    examples=("hpj admin status --domain d-abc123 --cluster ml-cluster --partition-mode shared",),
+    examples=(
+        "hpj admin status --domain d-abc123 --cluster ml-cluster",
+        "hpj admin status --domain d-abc123 --cluster ml-cluster --partition-mode shared",
+    ),
 )
-@_desired_options
-def status(mode: Mode, **options: Any) -> None:
-    """Print what is not as it is to be."""
-    request, region = build_request(mode, options)
+@partial(_desired_options, is_mode_required=False)
+def status(mode: Mode | None, **options: Any) -> None:
+    """Print the mode in force, and what is not as it is to be."""
+    # Without a mode, any will do: the one in force replaces it.
+    request, region = build_request(mode or "shared", options)
+    request = replace(request, in_force=mode is None)
     provisioner = provisioner_options(options)
-    _, storage_plan = with_services(lambda services: _plan(services, request, region, provisioner))
-    show(storage_plan, drift=True)
+    actual, storage_plan = with_services(
+        lambda services: _plan(services, request, region, provisioner)
+    )
+    mounts = find_mounts(actual.holders, actual.file_system.name)
+    if invocation().as_json:
+        print_json({**to_plain(storage_plan), "in_force": mounts})
+    else:
+        print(f"mode: {mounts.mode}")
+        for line in _mount_lines(mounts):
+            print(printable(line))
+        show(storage_plan, drift=True)
     raise_on_error(list(storage_plan.findings))
     if storage_plan.drift:
         click.get_current_context().exit(1)
+
+
+def _mount_lines(mounts: StorageMounts) -> Iterator[str]:
+    labels = {"shared": "shared", "per-user": "own folder", "none": "not mounted"}
+    for group in mounts.groups:
+        label = f"{labels[group.kind]} {group.path}" if group.path else labels[group.kind]
+        more = group.count - len(group.names)
+        yield f"{label}: {', '.join(group.names)}" + (f" and {more} more" if more else "")
+    yield f"new profiles: {mounts.new_profiles or 'not mounted'}"
 
 
 def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:

@@ -18,6 +18,7 @@ from hyperpod_jlab.admin.fsx.models import (
     FsxFileSystem,
     StoragePlan,
 )
+from hyperpod_jlab.admin.fsx.mounts import desired_in_force
 from hyperpod_jlab.admin.fsx.planning import plan, recheck, refusal
 from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, render_scripts
 from hyperpod_jlab.admin.lifecycle.planning import (
@@ -45,6 +46,7 @@ class StorageRequest:
         lifecycle: The desired lifecycle configurations; None: unchanged.
         subset: Only these are read, and planned by the rules for all; None: all.
         may_be_missing: Whether the file system may have been deleted.
+        in_force: Whether the mode in force is planned instead of the desired one.
     """
 
     domain: str
@@ -55,6 +57,7 @@ class StorageRequest:
     lifecycle: LifecycleFile | None = None
     subset: ProfileSubset | None = None
     may_be_missing: bool = False
+    in_force: bool = False
 
 
 class Reconciler:
@@ -109,8 +112,9 @@ class Reconciler:
             may_be_missing=request.may_be_missing,
         )
         actual = await StateReader(self._aws, query, self._on_progress).read()
-        _check_profiles(actual, request.wanted)
-        storage_plan = plan(actual, request.wanted)
+        wanted = desired_in_force(actual, request.wanted) if request.in_force else request.wanted
+        _check_profiles(actual, wanted)
+        storage_plan = plan(actual, wanted)
         paths = [step.path for step in storage_plan.steps if isinstance(step, FolderStep)]
         paths += [step.path for step in storage_plan.deletions]
         if (
@@ -126,7 +130,7 @@ class Reconciler:
                 [ROOT, *paths]
             )
         actual = replace(actual, file_system=replace(actual.file_system, folders=folders))
-        return actual, await self._with_lifecycle(actual, name, plan(actual, request.wanted))
+        return actual, await self._with_lifecycle(actual, name, plan(actual, wanted))
 
     async def apply(
         self, actual: ActualState, storage_plan: StoragePlan

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions
 from hyperpod_jlab.admin.fsx.models import Effect, RowState, StepRow
+from hyperpod_jlab.admin.fsx.mounts import StorageMounts
 from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
@@ -133,12 +134,15 @@ class AdminPlan:
     """A plan without its steps.
 
     `id` confirms it; `changed` means that it replaces a confirmed plan, of which nothing was done. `now` is the mode that was applied last, or `both`.
+    `before` and `after` say who mounts what, now and after all steps that are not blocked.
     """
 
     id: str
     changed: bool
     now: Literal["shared", "per-user", "both"] | None
     file_system: str
+    before: StorageMounts
+    after: StorageMounts
     counts: AdminCounts
     drift: list[AdminDrift]
     restarts: list[AdminRestart]
@@ -437,7 +441,11 @@ def _to_asked(request: PlanRequest) -> AdminAsked:
 
 
 def _plan(planned: PlanSnapshot) -> AdminPlan:
+    from hyperpod_jlab.admin.fsx.models import apply_to_holders
+    from hyperpod_jlab.admin.fsx.mounts import find_mounts
+
     plan = planned.plan
+    holders, file_system = planned.there.holders, planned.there.file_system.name
     states = Counter(step.state for step in plan.steps)
     restarts: dict[str, set[str]] = defaultdict(set)
     for step in plan.steps:
@@ -447,7 +455,9 @@ def _plan(planned: PlanSnapshot) -> AdminPlan:
         id=planned.id,
         changed=planned.changed,
         now=planned.mode,
-        file_system=planned.there.file_system.name,
+        file_system=file_system,
+        before=find_mounts(holders, file_system),
+        after=find_mounts(apply_to_holders(holders, plan.steps), file_system),
         counts=AdminCounts(states["done"], states["to do"], states["waits"], states["blocked"]),
         drift=_drift(planned),
         restarts=[AdminRestart(target, sorted(apps)) for target, apps in restarts.items()],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.clusters.routes import require_cluster
-from hyperpod_jlab.core.check import Check
+from hyperpod_jlab.core.check import Check, Stage, StageResult, path_of
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
@@ -30,11 +30,12 @@ class DoctorStep:
     title: str
     name: str
     group: str
+    stage: Stage
 
 
 @dataclass(frozen=True)
 class DoctorExamination:
-    """A diagnostic run, possibly in progress. `number` is 0 before the first one; `problem` says why one failed; `cluster` and `job` repeat the request."""
+    """A diagnostic run, possibly in progress. `number` is 0 before the first one; `problem` says why one failed; `cluster` and `job` repeat the request. `stages` is the path of a run from JupyterLab to the nodes."""
 
     number: int = 0
     version: int = 0
@@ -45,6 +46,7 @@ class DoctorExamination:
     ended_at: Time | None = None
     step: DoctorStep | None = None
     checks: tuple[Check, ...] = ()
+    stages: tuple[StageResult, ...] = ()
     problem: HyperpodError | None = None
 
 
@@ -114,7 +116,8 @@ def _to_examination(examination: Examination | None) -> DoctorExamination:
         ended_at=examination.ended_at,
         step=None
         if step is None
-        else DoctorStep(step.key, step.about, step.title, step.name, step.group),
+        else DoctorStep(step.key, step.about, step.title, step.name, step.group, step.stage),
         checks=tuple(examination.checks),
+        stages=path_of(examination.checks),
         problem=examination.problem,
     )

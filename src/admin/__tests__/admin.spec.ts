@@ -105,6 +105,20 @@ describe('AdminModel and its page', () => {
     // Two statements on one topic stand under one heading.
     const topics = [...page.node.querySelectorAll('dt')];
     expect(topics.map(one => one.textContent)).toEqual(['Files', 'Access']);
+    // Who mounts what, and whose folder changes.
+    const [now, after] = page.node.querySelectorAll(
+      '.jp-HyperPod-Admin-picture > section'
+    );
+    expect(now.textContent).toContain('/shared4 usersalice, bob, carol, dave');
+    expect(after.textContent).toContain('30 usersbob, carol and 28 more');
+    expect(after.textContent).toContain('Future users: not mounted');
+    const moved = [...after.querySelectorAll('mark')];
+    expect(moved.map(one => one.textContent)).toEqual(['bob', 'carol']);
+    expect(now.querySelector('mark')).toBeNull();
+    // Details are there on request, and the steps while they are done.
+    const steps = () =>
+      page.node.querySelector('.jp-HyperPod-Admin-steps')?.hasAttribute('open');
+    expect(steps()).toBe(false);
     agreed = false;
     button('Apply changes…')?.click();
     await Promise.resolve();
@@ -118,6 +132,7 @@ describe('AdminModel and its page', () => {
     await until(() => text().includes('1 of 2 steps done…'));
     expect(client.calls).toContain('apply abc');
     expect(heading()).toBe(`In progress: ${what}`);
+    expect(steps()).toBe(true);
     const bar = page.node.querySelector('progress');
     expect([bar?.value, bar?.max]).toEqual([1, 2]);
     client.answer = work(4, 'applied', {

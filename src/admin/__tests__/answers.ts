@@ -37,6 +37,31 @@ export const PLAN = {
   changed: false,
   now: 'shared',
   file_system: 'fs-1',
+  before: {
+    mode: 'shared',
+    groups: [
+      {
+        kind: 'shared',
+        path: '/shared',
+        count: 4,
+        names: ['alice', 'bob', 'carol', 'dave']
+      }
+    ],
+    new_profiles: '/shared'
+  },
+  after: {
+    mode: 'mixed',
+    groups: [
+      {
+        kind: 'shared',
+        path: '/shared',
+        count: 1,
+        names: ['alice']
+      },
+      { kind: 'per-user', path: null, count: 30, names: ['bob', 'carol'] }
+    ],
+    new_profiles: null
+  },
   counts: { as_wanted: 1, to_do: 2, waits: 1, blocked: 0 },
   drift: [{ kind: 'profile', total: 4, differ: 3 }],
   restarts: [{ target: 'space work', apps: ['JupyterLab'] }],

@@ -35,6 +35,7 @@ describe('Nodes of a cluster', () => {
   let openTerminal: jest.Mock;
   let openLogs: jest.Mock;
   let page: Widget;
+  let view: ClusterView;
 
   beforeEach(() => {
     client = new FakeClusterClient();
@@ -43,9 +44,10 @@ describe('Nodes of a cluster', () => {
     openTerminal = jest.fn();
     openLogs = jest.fn();
     const cluster = 'ml-cluster';
+    view = new ClusterView(client, cluster, storeOf(client));
     const props = {
       ...{ client, cluster, nodeClient, openLogs, openTerminal, trans },
-      view: new ClusterView(client, cluster, storeOf(client)),
+      view,
       openRun: jest.fn(),
       node: null,
       isShown: () => page.isVisible
@@ -57,6 +59,7 @@ describe('Nodes of a cluster', () => {
   afterEach(() => {
     Dialog.flush();
     page.dispose();
+    view.dispose();
   });
 
   async function show(): Promise<void> {

@@ -88,6 +88,17 @@ describe('ClusterStore', () => {
     expect(client.refreshed).toEqual([false]);
   });
 
+  it('reads once, and when it is wanted, where it is not to refresh', async () => {
+    store.isLive = false;
+    watch();
+    await until(() => store.clusters !== null);
+    await quiet();
+    await store.refresh();
+    expect(client.refreshed).toEqual([false, true]);
+    store.isLive = true;
+    await until(() => client.refreshed.length > 3);
+  });
+
   it('has AWS asked only while somebody sees what it knows', async () => {
     watch();
     await until(() => client.refreshed.length > 2);

@@ -3,6 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { Preferences } from '../../settings';
 import { Finder, rowElement } from '../rowElement';
 import { LogView } from '../logView';
 import { LEVELS } from '../pattern';
@@ -17,11 +18,14 @@ function stream(rank: number, silent = false): object {
   return { nodeRank: 0, node: 'n', rank, index: null, size: 1, lastAt, silent };
 }
 
+/** What views remember. */
+const preferences = new Preferences();
+
 /** A view as it is on a page; the test's browser has no layout, so it is told a height. */
 async function shownView(
   client: FakeClient
 ): Promise<{ view: LogView; list: HTMLElement }> {
-  const view = new LogView({ client, runId: 'a', trans });
+  const view = new LogView({ client, runId: 'a', trans, preferences });
   const list = view.node.querySelector<HTMLElement>('[role="log"]');
   if (!list) {
     throw new Error('there is no list');
@@ -50,6 +54,21 @@ function type(field: HTMLInputElement | null, text: string): void {
 }
 
 describe('LogView', () => {
+  it('looks at first as the user prefers', () => {
+    const preferences = new Preferences();
+    void preferences.keep('logFold', false);
+    const options = { client: new FakeClient(1), runId: 'a', trans };
+    const view = new LogView({ ...options, preferences });
+    const { folds, foldsNodes, showsTime, wraps } = view.model;
+    expect([showsTime, folds, foldsNodes, wraps]).toEqual([
+      true,
+      false,
+      true,
+      true
+    ]);
+    view.dispose();
+  });
+
   it('draws the end of the log, and no more than is seen', async () => {
     const { view, list } = await shownView(new FakeClient(10_000));
     const rows = list.querySelectorAll('.jp-HyperPod-LogRow');

@@ -53,10 +53,16 @@ it('a cell’s chip goes with its run', async () => {
     runs,
     pathOf: path => path,
     open: () => undefined,
+    makeCard: () => Promise.resolve(new Widget()),
     trans: nullTranslator.load('hyperpod_jlab')
   });
   const shown = (): number => (cell.layout as PanelLayout).widgets.length;
   await until(() => shown() === 1);
+  expect(await chips.showLog('another')).toBe(false);
+  expect(await chips.showLog(run(1).run_id)).toBe(true);
+  expect(shown()).toBe(2);
+  expect(await chips.showLog(run(1).run_id)).toBe(true);
+  expect(shown()).toBe(2);
   answer = { runs: [], cells: [] };
   await runs.load();
   expect(shown()).toBe(0);

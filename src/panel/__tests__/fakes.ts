@@ -55,7 +55,13 @@ export class Shown {
   readonly trans = nullTranslator.load('hyperpod_jlab');
   /** What differs from an application with all commands. */
   actions: Partial<IPanelActions> = {};
-  panel: HyperPodPanel = undefined!;
+
+  get panel(): HyperPodPanel {
+    if (!this._panel) {
+      throw new Error('it is not shown');
+    }
+    return this._panel;
+  }
 
   /** Attach the panel, and wait for clusters and runs. */
   async show(): Promise<this> {
@@ -71,19 +77,21 @@ export class Shown {
       trans: this.trans
     } as unknown as IHyperPod;
     const tell = (what: string) => this.done.push(what);
-    this.panel = new HyperPodPanel(hyperPod, {
+    this._panel = new HyperPodPanel(hyperPod, {
       newRun: cluster => tell(`new ${cluster}`),
       openCluster: ({ name }, tab) => tell(`cluster ${name} ${tab ?? ''}`),
       connect: ({ name }) => tell(`connect ${name}`),
       openRun: runId => tell(`run ${runId}`),
       cancel: runs => tell(`cancel ${runs.map(one => one.name).join(', ')}`),
+      remove: runs => tell(`delete ${runs.map(one => one.name).join(', ')}`),
       runAgain: ({ name }) => tell(`again ${name}`),
       copyId: ({ run_id }) => tell(`copy ${run_id}`),
       openRuns: () => tell('all runs'),
       openDoctor: () => tell('doctor'),
       openLifecycleLog: () => tell('log'),
-      refresh: async () => {
+      refresh: () => {
         tell('refresh');
+        return Promise.resolve();
       },
       more: () => [],
       ...this.actions
@@ -130,6 +138,8 @@ export class Shown {
       one => one.textContent === text || one.title === text
     );
   }
+
+  private _panel: HyperPodPanel | null = null;
 }
 
 /** Press a key on an element. */

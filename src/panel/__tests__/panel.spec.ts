@@ -1,3 +1,4 @@
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { list, row } from '../../clusters/__tests__/clusterFakes';
@@ -232,7 +233,8 @@ describe('The panel’s runs', () => {
 
   it('show the time against the limit, and it goes on', async () => {
     const client = new FakeRunClient();
-    client.spec = () => Promise.resolve({ time_limit: 1800 });
+    client.overview = () =>
+      Promise.resolve(answerOf('RunOverview', { time_limit: 1800 }));
     const started = new Date(Date.now() - 252_000).toISOString();
     client.runs = [run(1, { started_at: started })];
     shown = new Shown(client);
@@ -352,7 +354,7 @@ describe('The panel’s runs', () => {
 
   it('teach the first step where there are none', async () => {
     await show([]);
-    expect(shown.text).toContain('%%hyperpod');
+    await until(() => shown.text.includes('%%hyperpod'));
     shown.button('New run')?.click();
     expect(shown.done).toEqual(['new null']);
   });

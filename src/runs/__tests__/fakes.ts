@@ -63,6 +63,12 @@ export class FakeRunClient implements IRunClient {
     return this.get(runId);
   }
 
+  delete(runId: string): Promise<void> {
+    this.calls.push(`delete ${runId}`);
+    this.runs = this.runs.filter(one => one.run_id !== runId);
+    return Promise.resolve();
+  }
+
   family: IRun[] = [];
 
   children(runId: string): Promise<readonly IRun[]> {

@@ -5,6 +5,7 @@ import { CommandRegistry } from '@lumino/commands';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { Preferences } from '../../settings';
 import { CommandIDs, IHyperPod } from '../../tokens';
 import { addSubmitCommands } from '../commands';
 import { RunIds } from '../runId';
@@ -55,6 +56,7 @@ describe('the submit commands', () => {
       } as unknown as JupyterFrontEnd,
       hyperPod: {
         clusterClient: clusters,
+        preferences: new Preferences(),
         runs,
         trans
       } as unknown as IHyperPod,

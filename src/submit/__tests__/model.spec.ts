@@ -40,6 +40,22 @@ describe('the submit form', () => {
     expect(model.choices).toEqual({});
   });
 
+  it('begins with the cluster and queue that the user prefers', async () => {
+    const preferences = { defaultCluster: 'ml', defaultQueue: 'gpu' };
+    const model = await formOn(new FakeServer(), { preferences });
+    expect(model.draft.cluster).toBe('ml');
+    expect(model.texts.queue).toBe('gpu');
+    model.begin({ cluster: 'local', spec: {} });
+    expect(model.texts.queue).toBeUndefined();
+  });
+
+  it('prefers no queue of a cluster that is not there', async () => {
+    const preferences = { defaultCluster: 'gone', defaultQueue: 'gpu' };
+    const model = await formOn(new FakeServer(), { preferences });
+    expect(model.draft.cluster).toBe('local');
+    expect(model.texts.queue).toBeUndefined();
+  });
+
   it('proposes nothing when the cluster does not answer', async () => {
     const server = new FakeServer();
     server.choices = () => Promise.reject(new Error('down'));

@@ -1,0 +1,91 @@
+import { JupyterFrontEnd } from '@jupyterlab/application';
+import { InputDialog, WidgetTracker } from '@jupyterlab/apputils';
+
+import { hyperPodIcon } from '../icons';
+import { openPage } from '../shellArea';
+import { CommandIDs, IHyperPod } from '../tokens';
+import { listActions } from './actions';
+import type { IRunsActions, RunsPage } from './runsPage';
+import type { IViewStore } from './views';
+
+const PAGE = 'hyperpod-runs';
+
+/**
+ * Add the command that shows all runs in a page.
+ *
+ * @param store - keeps the saved views; null: nothing does
+ */
+export function addRunsPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  store: IViewStore | null
+): WidgetTracker<RunsPage> {
+  const { trans } = hyperPod;
+  const tracker = new WidgetTracker<RunsPage>({ namespace: PAGE });
+  app.commands.addCommand(CommandIDs.openRuns, {
+    label: trans.__('HyperPod Runs'),
+    caption: trans.__('Show all runs in a table'),
+    icon: hyperPodIcon,
+    describedBy: {
+      args: { type: 'object', properties: {}, additionalProperties: false }
+    },
+    execute: async () => {
+      await openPage(app, tracker, PAGE, () => makePage(app, hyperPod, store));
+      return { page: PAGE };
+    }
+  });
+  return tracker;
+}
+
+async function makePage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  store: IViewStore | null
+): Promise<RunsPage> {
+  const [{ RunsPage }, { RunsViews }] = await Promise.all([
+    import('./runsPage'),
+    import('./views')
+  ]);
+  const { runs, trans } = hyperPod;
+  const views = new RunsViews(store);
+  await views.load();
+  const page = new RunsPage({
+    model: runs,
+    views,
+    actions: runsActions(app, hyperPod),
+    trans
+  });
+  page.title.label = trans.__('Runs');
+  page.title.caption = trans.__('All runs');
+  return page;
+}
+
+/** What the page does in this application. */
+function runsActions(app: JupyterFrontEnd, hyperPod: IHyperPod): IRunsActions {
+  const { commands } = app;
+  const { trans } = hyperPod;
+  const list = listActions(app, hyperPod);
+  return {
+    openRun: list.openRun,
+    cancel: list.cancel,
+    remove: list.remove,
+    copyId: list.copyId,
+    get runAgain() {
+      return list.runAgain;
+    },
+    get newRun() {
+      return commands.hasCommand(CommandIDs.newRun)
+        ? () => void commands.execute(CommandIDs.newRun)
+        : null;
+    },
+    nameView: async proposal => {
+      const { button, value } = await InputDialog.getText({
+        title: trans.__('Save view'),
+        label: trans.__('Name'),
+        text: proposal,
+        okLabel: trans.__('Save')
+      });
+      return button.accept ? value : null;
+    }
+  };
+}
