@@ -138,7 +138,8 @@ class TestIdle:
             assert session.cluster.calls() == []
             assert all(now > then + 5 for now, then in zip(got, before, strict=True))
         await server.look()
-        assert [call.name for call in session.cluster.calls()].count("squeue") == 2
+        # One for all users' jobs, of which this user's are a part; a second one only if the first is already old by then.
+        assert 1 <= [call.name for call in session.cluster.calls()].count("squeue") <= 2
 
     async def test_the_clusters_line_tells_the_calls(
         self, session: SlurmSession, server: Server

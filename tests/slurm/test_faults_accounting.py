@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,12 +26,10 @@ class Slurmdbd:
     """The daemon of a cluster's accounting, which is killed and started again as it was."""
 
     def __init__(self, cluster: SlurmTestbed) -> None:
+        self._cluster = cluster
         self._path = cluster.folder / "run" / "slurmdbd.pid"
         process = Path("/proc", self._path.read_text().strip())
         assert (process / "comm").read_text() == "slurmdbd\n"
-        self._words = (process / "cmdline").read_bytes().split(b"\0")[:-1]
-        pairs = (process / "environ").read_bytes().split(b"\0")[:-1]
-        self._environment = dict(pair.split(b"=", 1) for pair in pairs)
 
     def kill(self) -> None:
         """No answers from now on."""
@@ -40,7 +37,9 @@ class Slurmdbd:
 
     def start(self) -> None:
         """It answers again."""
-        subprocess.Popen(self._words, env=self._environment, start_new_session=True)
+        socket = self._cluster.folder / "run" / "mysql.sock"
+        # On the controller's host, as the testbed does: this machine's own slurmdbd is of another version than 24.11.
+        self._cluster.exec("ctl", "env", f"MYSQL_UNIX_PORT={socket}", "slurmdbd")
 
 
 def purged(cluster: SlurmTestbed, *jobs: str) -> Callable[[], bool]:

@@ -141,7 +141,7 @@ async def test_the_queues_own_limit_counts(session: SlurmSession) -> None:
     finally:
         session.cluster.exec("ctl", "scontrol", "update", "PartitionName=dev", "MaxNodes=UNLIMITED")
     (wrong,) = [one for one in found if one.level == "error"]
-    assert "a job in the queue dev may have at most 2" in wrong.message
+    assert "queue dev allows 2 nodes per job" in wrong.message
     assert wrong.field == "resources.nodes"
 
 
