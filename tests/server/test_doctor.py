@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.core.check import CheckStep, fail, ok, unknown, warn
+from hyperpod_jlab.core.check import CheckResult, CheckStep, Group, fail, ok, unknown, warn
 from hyperpod_jlab.server.events import DOCTOR_SCHEMA_ID as SCHEMA_ID
 from tests.server.test_events import until
 
@@ -185,13 +185,14 @@ async def test_the_path_says_where_it_breaks(api, process):
         async def look():
             return None
 
-        for key, group, told in (
+        groups: tuple[tuple[str, Group, CheckResult], ...] = (
             ("one", "installation", warn("hm")),
             ("two", "role", unknown("denied")),
             ("three", "security-groups", fail("blocked")),
             ("four", "interfaces", ok("well")),
             ("five", "queue", unknown("not checked")),
-        ):
+        )
+        for key, group, told in groups:
             yield CheckStep(key, key, group, look).to_check(told)
 
     (await process.examinations())._make = looks

@@ -226,7 +226,7 @@ def test_nothing_of_an_installation_that_was_killed_goes_on_writing(tmp_path: Pa
     )
     debootstrap.chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-    words = [INSTALL, "--trixie", root]
+    words = [str(INSTALL), "--trixie", str(root)]
     with subprocess.Popen(words, env=environment) as first:
         until(lambda: list(tmp_path.glob("root.??????/etc/*")))
         first.kill()
