@@ -168,7 +168,7 @@ def test_a_cluster_of_which_aws_keeps_no_events_has_no_tab_for_them(
     open_lab(page, account[0])
     execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster", "tab": "events"})
     shown = page.locator(CLUSTER_PAGE)
-    expect(shown.get_by_role("tab", name="Settings")).to_be_visible()
+    expect(shown.get_by_role("tab", name="Metrics")).to_be_visible()
     expect(shown.get_by_role("tab", name="Events")).to_have_count(0)
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert asked(aws, EVENTS) == before

@@ -43,6 +43,9 @@ export function tabNamed(name: unknown): ClusterTab | undefined {
 /** Clusters of which AWS keeps events. */
 const WITH_EVENTS = 'Continuous';
 
+/** Clusters that may have task governance. */
+const WITH_GOVERNANCE = 'kubernetes';
+
 /**
  * A cluster in the main area: what its scheduler and AWS know of it. Nothing is asked for while it is hidden.
  */
@@ -140,13 +143,16 @@ export namespace ClusterPage {
 function tabsOf(row: ICluster | null): readonly ClusterTab[] {
   const hyperpod = row?.hyperpod ?? null;
   const scheduled = row === null || row.configured;
+  // The overview of a cluster that is not configured has AWS' settings.
+  const settings =
+    hyperpod && (scheduled || row?.orchestrator === WITH_GOVERNANCE);
   return [
     'overview',
     ...(scheduled ? (['jobs', 'queues'] as const) : []),
     'nodes',
     ...(hyperpod ? (['metrics'] as const) : []),
     ...(hyperpod?.provisioning === WITH_EVENTS ? (['events'] as const) : []),
-    ...(hyperpod ? (['settings'] as const) : [])
+    ...(settings ? (['settings'] as const) : [])
   ];
 }
 
@@ -208,9 +214,12 @@ function TabContent(props: IProps): JSX.Element {
     case 'settings':
       return (
         <>
-          <AwsDetail {...props} />
-          {view.row?.orchestrator === 'kubernetes' && (
-            <GovernanceTab {...props} />
+          {isConfigured && <AwsDetail {...props} />}
+          {view.row?.orchestrator === WITH_GOVERNANCE && (
+            <>
+              <h2>{trans.__('Task governance')}</h2>
+              <GovernanceTab {...props} />
+            </>
           )}
         </>
       );

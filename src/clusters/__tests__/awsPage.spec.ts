@@ -66,8 +66,8 @@ describe('The page of a HyperPod cluster', () => {
       Array.from(page.node.querySelectorAll('[role="tab"]')).map(
         tab => tab.textContent
       );
-    await until(() => tabs().length === 4);
-    expect(tabs()).toEqual(['Overview', 'Nodes', 'Metrics', 'Settings']);
+    await until(() => tabs().length === 3);
+    expect(tabs()).toEqual(['Overview', 'Nodes', 'Metrics']);
   });
 
   it('shows what the cluster is', async () => {
