@@ -331,7 +331,7 @@ describe('The panel’s runs', () => {
     press(document.querySelector('.lm-Menu'), 'Escape', { keyCode: 27 });
     await until(() => menuEntries().length === 0);
     open(shown.rows('Runs')[1]);
-    expect(menuEntries()).toHaveLength(3);
+    expect(menuEntries()).toHaveLength(4);
     press(document.querySelector('.lm-Menu'), 'Escape', { keyCode: 27 });
     await until(() => menuEntries().length === 0);
   });
