@@ -15,10 +15,10 @@ FILE = Path(__file__).parents[1] / "hyperpod_jlab" / "server" / "openapi.json"
 
 
 def text() -> str:
-    """The document without the package's version, which every release changes."""
+    """The document without the package's version, which every release changes. A line for each value, but no indentation: a wheel is 0.1 MB smaller."""
     described = document()
     about = {name: one for name, one in described["info"].items() if name != "x-package-version"}
-    return json.dumps({**described, "info": about}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({**described, "info": about}, indent=0, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

@@ -51,7 +51,7 @@ def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
     assert account.profiles[DOMAIN, "carol"].file_systems == []
 
     drift = hpj("admin", "status", *words)
-    assert (drift.code, "carol" in drift.out, "alice" in drift.out) == (1, True, False)
+    assert (drift.code, "/carol" in drift.out, "/alice" in drift.out) == (1, True, False)
     (root / "carol").rmdir()
     hpj("admin", "apply", *words, "--yes").ok()
     hpj("admin", "status", *words).ok()
