@@ -8,7 +8,8 @@ source scripts/progress.sh
 readonly WORK=$PWD/.ci-work
 readonly VENV=$WORK/venv
 # pydantic and click alone are 7.7 of them; regex, tomlkit and pathspec are 3.26.
-readonly MAX_ADDED_MB=15.51
+# The front end has 0.9, of which it may have 250 kB gzip (check_wheel_content.py).
+readonly MAX_ADDED_MB=15.7
 
 build_wheel() {
   rm -rf "$WORK/dist"
