@@ -131,7 +131,7 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     button = shown.get_by_role("button", name=AGAIN)
     expect(button).to_be_visible(timeout=TIMEOUT_MS)
     button.click()
-    expect(shown.get_by_role("button", name="Stop")).to_be_visible()
+    expect(shown.get_by_role("status")).to_contain_text("Checks finished.", timeout=TIMEOUT_MS)
     expect(button).to_be_visible(timeout=TIMEOUT_MS)
     # Not those that only wait for what was denied.
     denied = (

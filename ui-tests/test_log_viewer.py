@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 
-from lab_page import RUN_PAGE, execute, open_lab, violations
+from lab_page import RUN_PAGE, execute, open_lab, run_tab, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -14,7 +14,7 @@ def test_ranks_that_say_the_same_are_folded(page: Page, lab: LabServer) -> None:
     run_id = lab.hpj("submit", "-c", "echo same", "--name", "folded", "--wait", "--nodes", "4")
     open_lab(page, lab)
     execute(page, "hyperpod:open-run", {"runId": run_id})
-    view = page.locator(RUN_PAGE)
+    view = run_tab(page.locator(RUN_PAGE), "Log")
     rows = view.locator(".jp-HyperPod-LogRow-text")
     expect(rows).to_have_text(["same"])
     fold = view.locator(".jp-HyperPod-LogRow-fold")
@@ -56,7 +56,7 @@ def test_lines_are_chosen_by_rank_level_and_text(page: Page, lab: LabServer) -> 
     lab.hpj("logs", "-f", run_id)
     open_lab(page, lab)
     execute(page, "hyperpod:open-run", {"runId": run_id})
-    view = page.locator(RUN_PAGE)
+    view = run_tab(page.locator(RUN_PAGE), "Log")
     rows = view.locator(".jp-HyperPod-LogRow-text")
     expect(view.get_by_text("The run has ended.")).to_be_visible()
     view.get_by_role("button", name="All ranks").click()
@@ -98,7 +98,7 @@ def test_the_launchers_lines_are_folded(page: Page, lab: LabServer) -> None:
     lab.hpj("logs", "-f", run_id)
     open_lab(page, lab)
     execute(page, "hyperpod:open-run", {"runId": run_id})
-    view = page.locator(RUN_PAGE)
+    view = run_tab(page.locator(RUN_PAGE), "Log")
     log = view.get_by_role("log")
     folded = log.get_by_text("launcher: 3 lines")
     expect(folded).to_be_visible()
@@ -114,7 +114,7 @@ def test_all_ranks_are_downloaded(page: Page, lab: LabServer) -> None:
     run_id = lab.hpj("submit", "-c", "echo rank $RANK", "--name", "all", "--wait", "--nodes", "2")
     open_lab(page, lab)
     execute(page, "hyperpod:open-run", {"runId": run_id})
-    view = page.locator(RUN_PAGE)
+    view = run_tab(page.locator(RUN_PAGE), "Log")
     expect(view.get_by_role("button", name="All ranks")).to_be_visible()
     with page.expect_download() as text:
         choose(page, view, "Download Log")
@@ -131,7 +131,7 @@ def test_the_strip_leads_to_a_time(page: Page, lab: LabServer) -> None:
     run_id = lab.hpj("submit", "-c", command, "--name", "long", "--wait")
     open_lab(page, lab)
     execute(page, "hyperpod:open-run", {"runId": run_id})
-    view = page.locator(RUN_PAGE)
+    view = run_tab(page.locator(RUN_PAGE), "Log")
     strip = view.get_by_role("slider", name="Log over time")
     expect(strip).to_be_visible()
     strip.click(position={"x": 1, "y": 10})

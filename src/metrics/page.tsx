@@ -31,7 +31,7 @@ export class MetricsPage extends WatchingPage<MetricsModel> {
   readonly instance: string | null;
 
   protected override render(): JSX.Element {
-    return <Metrics model={this.watched} trans={this._trans} />;
+    return <Metrics model={this.watched} isPage trans={this._trans} />;
   }
 
   private readonly _trans: TranslationBundle;
@@ -77,15 +77,21 @@ export function MetricsTab(props: {
 
 function Metrics(props: {
   model: MetricsModel;
+  /** Whether it is a page of its own, which says whose metrics these are. */
+  isPage?: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { model, trans } = props;
+  const { isPage = false, model, trans } = props;
   const { error, subject, value } = model;
   const { cluster, node, seconds } = subject;
   return (
     <>
-      {node !== null && (
-        <h1>{trans.__('Metrics of %1 in %2', node, cluster)}</h1>
+      {isPage && (
+        <h1>
+          {node === null
+            ? trans.__('Metrics of %1', cluster)
+            : trans.__('Metrics of %1 in %2', node, cluster)}
+        </h1>
       )}
       <label className="jp-HyperPod-Metrics-time">
         {trans.__('Time')}
