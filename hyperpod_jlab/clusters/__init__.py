@@ -19,7 +19,7 @@ COMMANDS = (
 ROUTES = (
     Route("get", "clusters", "read", "routes:list_clusters"),
     Route("get", "clusters/{cluster}", "read", "routes:show_cluster"),
-    Route("post", "clusters/{cluster}/connect", "write", "routes:connect_cluster"),
+    Route("post", "clusters/{cluster}/connect", "execute", "routes:connect_cluster"),
     Route("get", "clusters/{cluster}/overview", "read", "routes:show_overview"),
     Route("get", "clusters/{cluster}/nodes", "read", "routes:list_nodes"),
     Route("get", "clusters/{cluster}/queues", "read", "routes:list_queues"),
