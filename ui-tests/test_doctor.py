@@ -141,10 +141,10 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     )
     denied = denied.first
     expect(denied.locator("[data-state='unknown']")).to_have_text("could not be checked")
-    failed = shown.locator("li[data-level='fail']")
+    failed = shown.locator("ul li[data-level='fail']")
     expect(failed.first).to_be_visible()
     shown.get_by_label("Problems only").check()
-    expect(shown.locator("li[data-level='ok']")).to_have_count(0)
+    expect(shown.locator("ul li[data-level='ok']")).to_have_count(0)
     denied.get_by_role("button", name="Copy the fix for").focus()
     page.keyboard.press("Enter")
     copied = page.evaluate("navigator.clipboard.readText()")
