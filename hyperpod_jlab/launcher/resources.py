@@ -162,7 +162,7 @@ class GpuQuery:
         self._kill_at = time.monotonic() + self.TIMEOUT_S
 
     def take(self) -> Optional[List[GpuUsage]]:
-        """The answer, once it has come; empty when there is none, and then nothing is asked again."""
+        """The answer; None while it is pending. Empty if nvidia-smi failed: it is not run again."""
         child = self._child
         if child is None:
             return []

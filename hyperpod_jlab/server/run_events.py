@@ -26,7 +26,7 @@ MAX_INTERVAL_S = 15.0
 """Maximum poll interval, in seconds."""
 
 LOOK_S = 2.0
-"""Poll interval, in seconds, while no run is open and somebody looks at the panel, which asks as often. Such a poll asks no scheduler."""
+"""Poll interval, in seconds, while no run is open and a panel is visible. Such a poll calls no scheduler."""
 
 IDLE_TIMEOUT_S = 600.0
 """Without open runs, polling stops after this many seconds without client activity."""

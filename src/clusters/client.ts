@@ -19,7 +19,7 @@ const MAX_ROWS = 1000;
 /**
  * The client of the server extension's cluster routes. `cluster` is a name of the configuration, or a name or ARN in AWS.
  *
- * With `refresh` the scheduler and AWS are asked now, else the server may answer what it was told a moment ago.
+ * With `refresh`, the server queries the scheduler and AWS now. Otherwise it may answer from its caches.
  */
 export class ClusterClient {
   constructor(private readonly _client: HyperPodClient) {}

@@ -39,8 +39,7 @@ class ConfiguredClusters extends Polled<readonly ICluster[]> {
 }
 
 /**
- * The clusters, for all that shows them: the panel, their pages, the status bar. One poll serves all of it while somebody looks, and none runs
- * while nobody does.
+ * The clusters, for the panel, their pages and their tables. One poll serves all of them. It stops while none of them is visible.
  */
 export class ClusterStore implements IDisposable {
   constructor(options: ClusterStore.IOptions) {
@@ -82,7 +81,7 @@ export class ClusterStore implements IDisposable {
     ];
   }
 
-  /** The answer about AWS: its age, and why there is none; null before the first. */
+  /** AWS' last answer, with its age or the reason why it is missing; null before the first one. */
   get aws(): IClusterPage | null {
     return this._aws.value;
   }
@@ -134,7 +133,7 @@ export class ClusterStore implements IDisposable {
     return watcher;
   }
 
-  /** Ask the schedulers now, past all caches, and AWS if somebody looks at it. */
+  /** Query the schedulers now, past all caches, and AWS if its clusters are visible. */
   async refresh(): Promise<void> {
     if (this._isWatched(true)) {
       this._aws.refresh();
