@@ -536,7 +536,7 @@ def _findings(
         yield _finding("error", "project_too_large", message, _SMALLER)
     elif paths:
         noun = "file" if len(paths) == 1 else "files"
-        message = f"{len(paths)} project {noun} ({_format_size(size)}) will be uploaded from {root}"
+        message = f"{len(paths)} project {noun} ({_format_size(size)}) will be copied from {root}"
         yield _finding("info", "project_files", message)
 
 

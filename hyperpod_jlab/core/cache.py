@@ -82,6 +82,7 @@ class Cache(Generic[Key, Value]):
         self._limit = limit
         self._clock = clock or _monotonic
         self._entries: dict[Key, _Entry[Value]] = {}
+        self._tasks: set[asyncio.Task[Value]] = set()  # also of forgotten keys
 
     async def get(
         self,
@@ -137,6 +138,8 @@ class Cache(Generic[Key, Value]):
             entry.task = asyncio.ensure_future(self._load(entry, load))
             # Callers may be gone when it fails; the entry has the error, so asyncio need not report it.
             entry.task.add_done_callback(_read_error)
+            self._tasks.add(entry.task)
+            entry.task.add_done_callback(self._tasks.discard)
         return entry.task
 
     def running(self, key: Key) -> asyncio.Task[Value] | None:
@@ -184,7 +187,7 @@ class Cache(Generic[Key, Value]):
 
     async def close(self) -> None:
         """Cancel all running loads."""
-        tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
+        tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

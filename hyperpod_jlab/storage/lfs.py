@@ -15,6 +15,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hyperpod_jlab.core.child_process import start_child
 from hyperpod_jlab.core.errors import StorageError, UnsupportedError
 from hyperpod_jlab.core.file_system import FileState, Verb
 
@@ -125,15 +126,12 @@ class Lfs:
         return results
 
     async def _run(self, command: str, paths: Sequence[str]) -> _Output:
-        process = await asyncio.create_subprocess_exec(
+        process = await start_child(
             self._program,
             command,
             *paths,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C"},
-            start_new_session=True,
         )
         try:
             async with asyncio.timeout(self._timeout_s):

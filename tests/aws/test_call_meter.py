@@ -123,7 +123,8 @@ async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard
     await asyncio.sleep(0.3)
     assert heard == []
     await until_loaded(api, "clusters")
-    await until(lambda: heard and heard[-1]["calls"] == CALLS)
+    # Not "calls": on a busy machine the first of them is out of the window before the last is made.
+    await until(lambda: heard and heard[-1]["total"] == CALLS)
     await until(lambda: heard[-1]["calls"] == 0)
     assert heard[-1] == {"calls": 0, "total": CALLS, "operations": []}
     told = len(heard)

@@ -206,7 +206,7 @@ def test_python_that_does_not_compile_here_is_warned_of(lab: Laboratory):
     captured = lab.capture(notebook_spec(), notebook_of("x = 1", "y = 2\nif x\n    y"))
     (finding,) = captured.findings
     assert (finding.level, finding.code) == ("warning", "syntax")
-    assert finding.message.startswith("cell 2, line 2: ")
+    assert finding.message.startswith("syntax error in cell 2, line 2: ")
 
 
 def test_get_ipython_is_warned_of_unless_it_is_guarded(lab: Laboratory):

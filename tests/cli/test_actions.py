@@ -42,7 +42,7 @@ def test_why_tells_what_is_before_it(hpj, two):
     _until(hpj, "second", "waiting", "slots")
     told = hpj("why", "second", "--json").ok().json
     assert told["run_id"] == "second"
-    assert told["reason"] == "waiting for first"
+    assert told["reason"] == "waiting for sleep"
     assert told["position"] == 1
     assert "second: waiting for" in hpj("why", "second").ok().out
     assert "is not waiting" in hpj("why", "first").ok().out

@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from hyperpod_jlab.core.child_process import start_child
 from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
@@ -58,18 +59,8 @@ async def ssh_process(argv: Sequence[str]) -> AsyncIterator[asyncio.subprocess.P
 
 
 async def start_ssh(argv: Sequence[str]) -> asyncio.subprocess.Process:
-    """Start ssh with pipes, detached from the terminal: Ctrl-C must not interrupt a running command."""
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        env={
-            **os.environ,
-            "SSH_ASKPASS_REQUIRE": "never",
-        },  # and no user could answer a jump host's prompt
-    )
+    """Start ssh with pipes, detached from the terminal: no user could answer a jump host's prompt."""
+    return await start_child(*argv, env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"})
 
 
 async def end_ssh(process: asyncio.subprocess.Process) -> None:

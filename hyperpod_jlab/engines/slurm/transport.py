@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from hyperpod_jlab.core.child_process import start_child
 from hyperpod_jlab.core.errors import UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
@@ -89,15 +90,7 @@ class LocalTransport:
         """Run one command to its end (see `Transport.run`)."""
         program = str(Path(self._commands) / argv[0]) if self._commands else argv[0]
         try:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *argv[1:],
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._environment(),
-                start_new_session=True,  # Ctrl-C in a terminal must not interrupt a running command
-            )
+            process = await start_child(program, *argv[1:], env=self._environment())
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise UnreachableError(
                 f"the Slurm command {argv[0]} is not on this machine",

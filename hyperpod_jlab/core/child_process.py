@@ -1,0 +1,42 @@
+"""Starting a child process so that the start can be cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+_CANCEL_INTERVAL_S = 0.05
+
+
+async def start_child(
+    *argv: str, env: Mapping[str, str] | None = None, stdin: int = asyncio.subprocess.PIPE
+) -> asyncio.subprocess.Process:
+    """Start a command with pipes, in a session of its own: Ctrl-C in a terminal must not interrupt it.
+
+    In Python before the end of 2025, `asyncio.create_subprocess_exec` never returns if it is cancelled before the pipes are connected
+    (CPython issue 103847). It has killed the child by then and waits for its exit; a second cancel ends that wait.
+
+    Raises:
+        FileNotFoundError: There is no such program.
+        PermissionError: The program cannot be run.
+        NotADirectoryError: Part of its path is a file.
+    """
+    start = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=env,
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(start)
+    except asyncio.CancelledError:
+        while not start.done():
+            start.cancel()
+            await asyncio.wait({start}, timeout=_CANCEL_INTERVAL_S)
+        if not start.cancelled() and start.exception() is None:
+            start.result().kill()
+        raise
