@@ -140,8 +140,8 @@ function useOf(device: IDevice, number: number, usable: boolean): string {
   return usable ? 'free' : 'off';
 }
 
-function deviceName(device: IDevice): string {
-  return device.type === null ? device.name : gpuName(device.type);
+function deviceName({ name, type }: IDevice): string {
+  return type === null ? (name === 'gpu' ? 'GPU' : name) : gpuName(type);
 }
 
 /** A GPU's type as people write it: H100 for Slurm's h100; a MIG profile stays. */

@@ -26,18 +26,19 @@ export function jobColumns(
       optional: true,
       render: row => hoursText(row.time_limit, trans)
     },
-    { name: 'priority', label: trans.__('Priority'), optional: true },
-    { name: 'account', label: trans.__('Account'), optional: true },
-    { name: 'qos', label: trans.__('QoS'), optional: true },
-    momentColumn('submitted_at', trans.__('Submitted')),
-    momentColumn('started_at', trans.__('Started')),
     {
       ...momentColumn<keyof Schema<'Job'>>(
         'expected_start',
         trans.__('Expected start')
       ),
       optional: true
-    }
+    },
+    momentColumn('started_at', trans.__('Started')),
+    momentColumn('submitted_at', trans.__('Submitted')),
+    { name: 'priority', label: trans.__('Priority'), optional: true },
+    { name: 'account', label: trans.__('Account'), optional: true },
+    { name: 'qos', label: trans.__('QoS'), optional: true },
+    { name: 'cpus', label: trans.__('CPUs'), optional: true }
   ];
 }
 
@@ -100,18 +101,17 @@ function jobBeginning(
     },
     stateColumn(trans),
     { name: 'queue', label: trans.__('Queue') },
-    reasonColumn(trans),
     {
       name: 'accelerators',
       label: trans.__('Resources'),
       render: row => amountsText(devicesOf(row.resources))
     },
-    { name: 'cpus', label: trans.__('CPUs'), optional: true },
     {
       name: 'nodes',
       label: trans.__('Nodes'),
       render: row => jobNodes(row)
-    }
+    },
+    reasonColumn(trans)
   ];
 }
 

@@ -100,6 +100,7 @@ function Detail(
   const { columns, jobs, openLogs, openRun, openTerminal, row, trans } = props;
   const { instance } = row;
   const facts = columns
+    .filter(({ name }) => name !== 'jobs')
     .map(column => ({
       ...column,
       value: column.render ? column.render(row) : valueText(row[column.name])

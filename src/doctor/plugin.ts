@@ -10,8 +10,8 @@ import {
   WidgetTracker
 } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
+import { checkIcon } from '@jupyterlab/ui-components';
 
-import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IDoctorClient } from './client';
@@ -48,7 +48,7 @@ export const doctorPlugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__(
         'Check what a run on a HyperPod cluster needs and show how to fix problems'
       ),
-      icon: hyperPodIcon,
+      icon: checkIcon,
       describedBy: {
         args: {
           type: 'object',

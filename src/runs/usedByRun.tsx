@@ -74,7 +74,7 @@ function factsOf(used: IUsage, trans: TranslationBundle): [string, string][] {
       numberText(acceleratorSeconds / HOUR)
     ]);
   }
-  if (cpuSeconds) {
+  if (cpuSeconds !== null && cpuSeconds >= HOUR / 100) {
     facts.push([trans.__('CPU-hours'), numberText(cpuSeconds / HOUR)]);
   }
   if (maxMemory) {

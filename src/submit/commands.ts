@@ -1,3 +1,4 @@
+import { addIcon } from '@jupyterlab/ui-components';
 import {
   ReadonlyJSONObject,
   ReadonlyPartialJSONObject
@@ -116,7 +117,7 @@ export function addSubmitCommands(tools: ITools): void {
   app.commands.addCommand(CommandIDs.newRun, {
     label: trans.__('New Run…'),
     caption: trans.__('Run a command or a file on a cluster'),
-    icon: hyperPodIcon,
+    icon: addIcon,
     describedBy: { args: NEW_RUN_ARGUMENTS },
     execute: args => newRun(tools, textOf(args, 'cluster'))
   });

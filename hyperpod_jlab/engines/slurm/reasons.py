@@ -15,7 +15,7 @@ from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 
 _SINGLE: dict[str, str] = {
     "Priority": "jobs with a higher priority are ahead of it",
-    "Resources": "it is waiting for nodes, GPUs, CPUs or memory that are in use",
+    "Resources": "not enough free nodes, GPUs, CPUs or memory",
     "Dependency": "it is waiting for another job to end",
     "DependencyNeverSatisfied": "a job that it depends on did not end as required, so it never starts; cancel it and submit it again",
     "BeginTime": "its begin time is in the future (a requeued job also waits a short time)",
