@@ -62,7 +62,7 @@ export const basePlugin: JupyterFrontEndPlugin<IHyperPod> = {
     });
     void app.restored.then(async () => {
       const { checkVersion } = await import('./checkVersion');
-      // A server that does not answer is told of where something is asked of it.
+      // Pages that need the server report that it does not answer.
       await checkVersion(client, trans).catch(() => undefined);
     });
     if (settingRegistry) {

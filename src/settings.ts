@@ -10,7 +10,7 @@ const AFTER_SUBMIT = ['page', 'notebook', 'stay'] as const;
  * What the user prefers, as the settings' schema has it.
  */
 export interface IPreferences {
-  /** Which ends of runs are told. */
+  /** Which ends of runs are notified. */
   readonly notifications: (typeof NOTIFICATIONS)[number];
   /** The cluster that the submit dialog begins with; empty: the configured one. */
   readonly defaultCluster: string;

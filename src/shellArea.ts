@@ -22,7 +22,7 @@ export async function openPage<P extends Widget>(
   let page = find();
   if (!page) {
     const made = await make();
-    // While its code was on its way somebody may have opened it as well.
+    // While its code was loading the user may have opened it as well.
     page = find();
     if (page) {
       made.dispose();

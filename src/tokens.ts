@@ -73,7 +73,7 @@ export namespace CommandIDs {
   export const connectCluster = 'hyperpod:connect-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
-  /** What would become of nodes; `{cluster, action, nodes}`. */
+  /** The consequences of a node action; `{cluster, action, nodes}`. */
   export const previewOnNodes = 'hyperpod:preview-on-nodes';
   /** Asks, and does it; `{cluster, action, nodes, reason}`. */
   export const actOnNodes = 'hyperpod:act-on-nodes';

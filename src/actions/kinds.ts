@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Schema } from '../api';
 
-/** What can be done to a run or a job that is there. */
+/** Actions on an existing run or job. */
 export type ActionKind = Schema<'JobAction'>;
 
 /** All of them, in the order of their buttons. */

@@ -7,7 +7,7 @@ import { IAsked, IPlan } from './types';
 import { questionText } from './words';
 
 /**
- * Say what would be changed, and what sees it only once it starts anew, and ask.
+ * Ask for confirmation: what would change, and what sees the change only after a restart.
  */
 export async function confirmApply(
   asked: IAsked,
@@ -24,7 +24,7 @@ export async function confirmApply(
     title: questionText(asked, trans),
     body: new PlanSummary(plan, asked, trans),
     buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), confirm],
-    // What concerns so many is not done by a key that was pressed too often.
+    // A change for so many users must not happen by one Enter too many.
     defaultButton: 0
   }).launch();
   return answer.button.accept;

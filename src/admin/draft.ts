@@ -6,11 +6,11 @@ import {
 } from './folders';
 import { IAsked, IChoices, isOpen, IThere, IWork, Mode } from './types';
 
-/** What the folder that all share is called where nobody says otherwise. */
+/** Default name of the shared folder. */
 const SHARED = '/shared';
 
 /**
- * What stands in the form.
+ * The values of the form.
  */
 export interface IDraft {
   readonly domain: string;
@@ -25,7 +25,7 @@ export interface IDraft {
   readonly folders: IFolderDraft;
 }
 
-/** What stands there at first: what the plan that is shown was asked for, else what there is. */
+/** Initial values: those of the plan that is shown, otherwise those in force. */
 export function firstDraft(work: IWork, choices: IChoices): IDraft {
   const { asked, plan } = work;
   // Once it has ended, what it was asked for may be as it was long ago.
@@ -77,7 +77,7 @@ export function askedOf(draft: IDraft, back = false): IAsked {
   };
 }
 
-/** Whether a plan is not of what stands in the form; whether it takes back is no part of that. */
+/** Whether a plan does not match the form's values; whether it is an undo does not matter. */
 export function isOfOther(asked: IAsked, draft: IDraft): boolean {
   const now = askedOf(draft, asked.mode === null);
   const parts = (one: IAsked) =>
@@ -88,7 +88,7 @@ export function isOfOther(asked: IAsked, draft: IDraft): boolean {
       one.mode === 'shared' ? one.shared_path : null,
       one.profiles === null ? null : [...one.profiles].sort(),
       one.take_over,
-      // Where all is taken back nobody makes any.
+      // An undo creates no folders.
       one.mode === null
         ? null
         : [one.folders.by, ...FOLDER_FIELDS.map(field => one.folders[field])]

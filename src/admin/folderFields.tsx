@@ -58,7 +58,7 @@ export function FolderFields(props: IProps): JSX.Element {
   );
 }
 
-/** Only where there is a choice; where there is no cluster of the kind, that is said. */
+/** Shown only where there is a choice; without a cluster of the kind, a message says so. */
 function ClusterField(props: IProps): JSX.Element | null {
   const { change, clusters, draft, trans } = props;
   const fitting = clusters.filter(({ kind }) => kind === draft.by);

@@ -30,10 +30,10 @@ export const FIELDS_OF: Readonly<Record<FolderMaker, readonly FolderField[]>> =
     kubernetes: ['cluster', 'namespace', 'claim', 'image', 'user']
   };
 
-/** Who makes folders, as it is asked for; null: as it is where nobody says it. */
+/** Who creates folders, as in the request; null: unchanged. */
 export type IFolderPlace = Schema<'AdminFolders'>;
 
-/** The same as it stands in the form. */
+/** The same as values of the form. */
 export type IFolderDraft = {
   readonly by: FolderMaker;
 } & Readonly<Record<FolderField, string>>;
@@ -41,7 +41,7 @@ export type IFolderDraft = {
 /** A cluster of the configuration whose jobs can make folders. */
 export type IFolderCluster = Schema<'AdminFolderCluster'>;
 
-/** What stands in the form at first. */
+/** The initial values of the form. */
 export function folderDraft(place: IFolderPlace | undefined): IFolderDraft {
   return {
     by: place?.by ?? 'none',

@@ -32,7 +32,7 @@ interface IProps {
 }
 
 /**
- * A plan: what it means, its steps, and how far it is.
+ * A plan: its summary, its steps, and its progress.
  */
 export function PlanView(props: IProps): JSX.Element {
   const { trans, work } = props;
@@ -134,7 +134,7 @@ function Findings(props: {
 /** Names in a line; of more it says how many. */
 const MOST_NAMES = 5;
 
-/** What sees the change only once it starts anew. */
+/** What sees the change only after a restart. */
 function Waits(props: {
   plan: IPlan;
   trans: TranslationBundle;
@@ -169,7 +169,7 @@ function Details(props: IProps & { plan: IPlan }): JSX.Element {
         {isPlanned && <Drift plan={plan} trans={trans} />}
         <Statements plan={plan} work={work} trans={trans} />
       </details>
-      {/* What becomes of each step is of interest while it is done. */}
+      {/* The result of each step matters while the plan is applied. */}
       <details className="jp-HyperPod-Admin-steps" open={!isPlanned}>
         <summary>
           {trans._n('%1 step', '%1 steps', asWanted + blocked + toDo + waits)}

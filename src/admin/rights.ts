@@ -4,7 +4,7 @@ import { ApiError, IErrorBody } from '../api';
 import type { IAdminClient } from './client';
 
 /**
- * Whether the Admin page is offered: asked once a page of the browser, when somebody looks, and never guessed.
+ * Whether the Admin page is offered: asked once per browser page, when the panel is first visible, and never guessed.
  */
 export class AdminRights {
   constructor(client: Pick<IAdminClient, 'rights'>) {

@@ -93,7 +93,7 @@ export function headingText(
     : trans.__('Not done: %1', text);
 }
 
-/** How many steps nobody was to do: they wait, or are blocked. */
+/** Number of steps that were not run: they wait, or are blocked. */
 export function leftOver({ plan, results }: IWork): number {
   const { blocked = 0, to_do: toDo = 0, waits = 0 } = plan?.counts ?? {};
   // What waited for SageMaker alone was done all the same.
@@ -154,7 +154,7 @@ export function folderMakerText(
   return texts[by] ?? trans.__('none');
 }
 
-/** Whether user profiles wait because nobody looks at their folders. */
+/** Whether user profiles wait because nobody checks their folders. */
 export function isWaitingForFolders(
   asked: IAsked | null,
   plan: IPlan

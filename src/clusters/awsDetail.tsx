@@ -14,7 +14,7 @@ import { IHyperpodCluster, LinkKind } from './awsTypes';
 import { imageStatusText, orchestratorText } from './awsWords';
 
 /**
- * What AWS tells of a HyperPod cluster: its instance groups, its settings, and where it is in AWS' web console.
+ * AWS data of a HyperPod cluster: its instance groups, its settings, and a link to the AWS console.
  */
 export function AwsDetail(props: {
   view: ClusterView;

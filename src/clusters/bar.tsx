@@ -7,7 +7,7 @@ export interface IBarPart {
 }
 
 /**
- * How much of something is used, as a bar. What it shows is said in words beside it.
+ * How much of something is used, as a bar. The text beside it says the same.
  */
 export function Bar(props: {
   parts: readonly IBarPart[];

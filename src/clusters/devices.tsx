@@ -4,7 +4,7 @@ import * as React from 'react';
 import { Bar } from './bar';
 import { IDevice } from './types';
 
-/** More of one kind are told in words alone. */
+/** More devices of one kind are shown as text only. */
 const MOST_SQUARES = 32;
 
 /**

@@ -30,7 +30,7 @@ import {
 import { useSelection } from './useSelection';
 import type { ClusterView } from './view';
 
-/** So many names are said in a question. */
+/** Maximum number of names in a confirmation. */
 const NAMED = 5;
 
 interface IProps {

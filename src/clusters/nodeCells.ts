@@ -3,7 +3,7 @@ import type { Schema } from '../api';
 export type INodeTile = Schema<'NodeTile'>;
 export type IJob = Schema<'Job'>;
 
-/** How a GPU of the map is drawn: a job of the user's, somebody else's, free, or unavailable. */
+/** How a GPU of the map is drawn: used by the user's job, by another user's, free, or unavailable. */
 export type CellUse = 'mine' | 'other' | 'free' | 'drained' | 'failed';
 
 /**
@@ -57,7 +57,7 @@ export function cellsOf(
   return cells;
 }
 
-/** From so many nodes on the map is a dense heat map without names. */
+/** From this number of nodes, the map is a dense heat map without names. */
 export const DENSE = 100;
 
 /**

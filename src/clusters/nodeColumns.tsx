@@ -13,7 +13,7 @@ import { devicesOf, TableRow, valueText } from './types';
 
 const GIB = 1024 ** 3;
 
-/** Of more jobs on a node it is said how many. */
+/** With more jobs on a node, their number is shown. */
 const MOST_JOBS = 4;
 
 /** States of nodes that take new jobs. */

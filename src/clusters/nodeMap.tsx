@@ -179,7 +179,7 @@ function Legend(props: {
   );
 }
 
-/** What is said of a node, or of one of its GPUs. */
+/** The tooltip of a node, or of one of its GPUs. */
 function tipLines(
   node: INodeTile,
   cell: ICell | undefined,

@@ -57,7 +57,7 @@ interface IProps {
   selection?: ISelection;
   /** What `load` leaves out besides what is typed: another choice begins with its first page. */
   choice?: unknown;
-  /** For what AWS tells: whether somebody looks. Then it is read again by itself. */
+  /** For data of AWS: whether the table is visible. Then it is polled. */
   isShown?: () => boolean;
   /** The cluster: the table is read again whenever the cluster was. Its page has the age and the button that refreshes all. */
   view?: ClusterView;

@@ -114,7 +114,7 @@ export class ClusterStore implements IDisposable {
     return this.clusters?.find(one => one.name === name) ?? null;
   }
 
-  /** They are read again and again while somebody looks; else only at first and when it is wanted. */
+  /** They are polled while visible; otherwise read once, and when requested. */
   set isLive(value: boolean) {
     if (value !== this._isLive) {
       this._isLive = value;
@@ -141,7 +141,7 @@ export class ClusterStore implements IDisposable {
     await this._configured.reread(true);
   }
 
-  /** Read again what the server knows, if somebody looks. */
+  /** Read the server's data again, if visible. */
   async renew(): Promise<void> {
     if (this._isWatched(false)) {
       await this._configured.reread(false);

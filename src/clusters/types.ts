@@ -7,7 +7,7 @@ export type ICluster = Schema<'Cluster'>;
 /** The first clusters. */
 export type IClusterPage = Schema<'ClusterPage'>;
 
-/** A cluster with all that AWS tells of it. */
+/** A cluster with all its AWS data. */
 export type IClusterDetail = Schema<'ClusterDetail'>;
 
 /** Of when something is, why there is nothing newer, whether more is on its way, and what is to be said of it. */

@@ -16,7 +16,7 @@ const CHANGING_MS = 10_000;
 /** How often a table is read again that shows what AWS knows. */
 const POLL_MS = 60_000;
 
-/** Typing is over when no key was pressed for so long. */
+/** Milliseconds after the last key after which a filter is applied. */
 const TYPING_MS = 250;
 
 /**
@@ -38,7 +38,7 @@ export interface ITableState extends ILoaded<ITablePage> {
  *
  * @param load - asks the server
  * @param first - the column that it is sorted by at first
- * @param isShown - whether somebody looks at it: then it is read again by itself; left out where only the user has it read
+ * @param isShown - whether the table is visible: then it is polled; omit it where only the user reloads it
  * @param choice - which rows there are at all: those of another begin with their first page
  * @param view - the cluster: whenever it was read again, so is the table
  */
@@ -114,8 +114,7 @@ function useCursors(choice: unknown): {
 }
 
 /**
- * Reads a page again by itself while somebody looks: soon where more of it is on its way. What a scheduler said just now has no age, and is read
- * again when the user wants it.
+ * Polls a page while it is visible: soon if more rows are loading. A scheduler's current answer has no age, and is read again only on request.
  */
 function useRenewal(
   loaded: ILoaded<ITablePage>,

@@ -5,8 +5,8 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { ApiError } from '../api';
 
 /**
- * Something that is read now and then while somebody looks at it, less often while that fails. What was read stays when it can't be read
- * again, unless it is there no more.
+ * Data that is polled while its widget is visible, less often while requests fail. The last value stays when a request fails,
+ * unless the error says that it is gone.
  */
 export abstract class Polled<T> implements IDisposable {
   constructor(options: Polled.IOptions) {
@@ -72,12 +72,12 @@ export abstract class Polled<T> implements IDisposable {
     await this._poll.refresh();
     await this._poll.tick.catch(() => undefined);
     if (!this._isStarted && !this.isDisposed) {
-      // A poll that was asked goes on by itself.
+      // A poll that was refreshed continues at its interval.
       await this._poll.stop();
     }
   }
 
-  /** Whether somebody looks at it. */
+  /** Whether the widget is visible. */
   protected get isStarted(): boolean {
     return this._isStarted;
   }
@@ -98,7 +98,7 @@ export abstract class Polled<T> implements IDisposable {
   /** Ask for it. */
   protected abstract read(): Promise<T>;
 
-  /** It was read, or could not be; whoever listens to `changed` is told next. */
+  /** A request ended, with a value or an error; listeners of `changed` are called next. */
   protected onAnswer(answer: T | ApiError): void {
     void answer;
   }

@@ -8,7 +8,7 @@ import { IWatched } from './watchingWidget';
 const MEND_MS = 10_000;
 
 /**
- * Something that the server does, as it tells of it: each answer has a version, which grows until a work of another number begins.
+ * The state of a task of the server. Each answer has a version, which grows until a task with another number begins.
  */
 export interface IServerWork {
   readonly number: number;
@@ -18,7 +18,7 @@ export interface IServerWork {
 }
 
 /**
- * A work of the server, read while somebody looks: whenever an event says that it has something new, and now and then while it goes on.
+ * A task of the server, read while the widget is visible: when an event announces news, and at intervals while the task runs.
  */
 export abstract class ServerWork<T extends IServerWork> implements IWatched {
   constructor(options: ServerWork.IOptions) {
@@ -104,7 +104,7 @@ export abstract class ServerWork<T extends IServerWork> implements IWatched {
   protected async ask(asking: () => Promise<T>): Promise<void> {
     try {
       const found = await asking();
-      // Answers may overtake each other, but for those of a server that began anew.
+      // Answers may overtake each other, except those of a restarted server.
       const known = this._value;
       if (
         known?.number !== found.number ||

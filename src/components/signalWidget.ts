@@ -2,7 +2,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { ISignal } from '@lumino/signaling';
 
 /**
- * A widget that draws itself anew whenever a model says that it changed.
+ * A widget that renders whenever a model emits its signal.
  *
  * Unlike a component that listens once it is mounted it misses no change of a model that is faster than that.
  */

@@ -42,7 +42,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   'not-checked': ['ring', 'quiet']
 };
 
-/** What changes by itself, for example `creating`. */
+/** States that change without the user, for example `creating`. */
 const OTHER: Look = ['triangle', 'warn'];
 
 /**

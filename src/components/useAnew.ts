@@ -1,7 +1,7 @@
 import * as React from 'react';
 
 /**
- * A value that is made once, and anew whenever the stamp is another: a loader, so that a table is read again after something was done to its rows.
+ * A value that is created once, and again when the stamp changes: a loader, so that a table is read again after an action on its rows.
  */
 export function useAnew<T>(make: () => T, stamp: unknown): T {
   const [kept, setKept] = React.useState(() => ({ value: make(), stamp }));

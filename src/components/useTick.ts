@@ -3,7 +3,7 @@ import * as React from 'react';
 const SECOND_MS = 1000;
 
 /**
- * Draw the component anew each second, while that is wanted and the page is seen.
+ * Render the component every second while this is wanted and the page is visible.
  */
 export function useTick(wanted: boolean): void {
   const [, setTurn] = React.useState(0);

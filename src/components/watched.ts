@@ -3,7 +3,7 @@ import { Polled } from './polled';
 
 const POLL_MS = 60_000;
 
-/** More is on its way, and the server waits when nobody asks. */
+/** More rows are loading, and the server pauses while no client asks. */
 const SOON_MS = 1000;
 
 /**

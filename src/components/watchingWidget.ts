@@ -5,7 +5,7 @@ import { ISignal } from '@lumino/signaling';
 import { SignalWidget } from './signalWidget';
 
 /**
- * Something that is read now and then while somebody looks at it.
+ * A widget whose data is polled while it is visible.
  */
 export interface IWatched extends IDisposable {
   readonly changed: ISignal<unknown, unknown>;

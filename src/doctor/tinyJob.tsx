@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 /**
- * Sends a real job, on a click of its own: it is the one step that costs something.
+ * Submits a real job, only on a click: it is the one check that costs something.
  */
 export function TinyJob(props: {
   /** The clusters to choose from. */

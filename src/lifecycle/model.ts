@@ -7,7 +7,7 @@ import { ILifecycle } from './types';
 const PERIOD_MS = 2000;
 
 /**
- * How far the script of this space's start has come: read when somebody looks, and again while it works.
+ * The progress of this space's lifecycle script: read when visible, and again while it runs.
  */
 export class LifecycleModel implements IWatched {
   constructor(client: ILifecycleClient, period = PERIOD_MS) {

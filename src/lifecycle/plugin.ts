@@ -13,7 +13,7 @@ import type { LifecycleLogPage } from './logPage';
 const PAGE = 'hyperpod-lifecycle-log';
 
 /**
- * The log of the script that makes this space ready. The line on how far it is stands in the panel.
+ * The log of the lifecycle script. The panel shows its progress.
  */
 export const lifecyclePlugin: JupyterFrontEndPlugin<void> = {
   id: 'hyperpod_jlab:lifecycle',

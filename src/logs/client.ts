@@ -36,7 +36,7 @@ export interface ISearchRequest extends ILogRequest {
  * Everything that the log viewer asks of the server; tests give it one of their own.
  */
 export interface ILogClient {
-  /** New lines can come in (or nobody waits for any). */
+  /** New lines can arrive (or nothing waits for any). */
   readonly connected: boolean;
   /** That changed. */
   readonly connectionChanged: ISignal<ILogClient, boolean>;

@@ -125,7 +125,7 @@ export class LogFeed implements IDisposable {
     }
   }
 
-  /** Ask for nothing more while nobody looks; what is here stays. */
+  /** Request nothing more while not visible; the lines stay. */
   suspend(): void {
     this._suspended = true;
     if (this._live) {
@@ -281,7 +281,7 @@ export class LogFeed implements IDisposable {
     return this._busy;
   }
 
-  /** Begin the window anew with a page. */
+  /** Start the window again with a page. */
   private async _restart(
     direction: IPageRequest['direction'],
     cursor?: string,
@@ -385,7 +385,7 @@ export class LogFeed implements IDisposable {
     this._live?.dispose();
     this._live = null;
     this._atEnd = false;
-    // Whoever comes back to the end is told of it again.
+    // A reader who returns to the end is notified again.
     this._ended = false;
   }
 

@@ -3,7 +3,7 @@ import { ILogRow, IRowRange, LogWindow } from './window';
 /** More ranks that say the same stand in another row, so that a window always has a few. */
 export const MOST_FOLDED = 64;
 
-/** A block that ranks repeat has at most so many lines. */
+/** Maximum number of lines in a block that ranks repeat. */
 const MOST_LINES = 32;
 
 /** More lines of nodes stand in another row. */
@@ -225,7 +225,7 @@ export class FoldedRows {
       : [{ ...item, begin, size: end - begin }];
   }
 
-  /** Fold anew what lies from an item to the window's end. */
+  /** Fold again from an item to the window's end. */
   private _refold(at: number): void {
     const old = this._items.slice(at);
     const items = this._fold(old[0].begin, this._window.end);
@@ -345,7 +345,7 @@ export class FoldedRows {
     return at - begin;
   }
 
-  /** The blocks of so many lines from a row on that different ranks repeat. */
+  /** The blocks of a number of lines, from a row on, that different ranks repeat. */
   private _blocksFrom(
     begin: number,
     end: number,

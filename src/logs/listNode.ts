@@ -37,7 +37,7 @@ export function setAttributes(
   }
 }
 
-/** The last of so many of which something is true, as it is of all before that one; 0 when of none. */
+/** The last of `count` items for which a test is true, as it is for all items before it; 0 if for none. */
 export function lastWhere(
   count: number,
   isTrue: (at: number) => boolean

@@ -232,7 +232,7 @@ export class LogList extends Widget {
   }
 
   private _isAtBottom(): boolean {
-    // Only somebody who scrolled down wants that; a short list is at its bottom always.
+    // Only a user who scrolled down wants that; a short list is always at its bottom.
     const wentDown = this.node.scrollTop > this._scrolledTo;
     return wentDown && this._isEndSeen();
   }

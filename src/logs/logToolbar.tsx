@@ -13,7 +13,7 @@ import { LogViewModel } from './viewModel';
 /**
  * What can be done with a log, in one row.
  *
- * What comes later, as ranks and attempts do, stands behind all that is there at once: nothing moves away under the mouse.
+ * Controls that appear later, such as ranks and attempts, come last: nothing moves away under the mouse.
  */
 export class LogToolbar extends SignalWidget {
   constructor(

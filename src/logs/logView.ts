@@ -172,7 +172,7 @@ export namespace LogView {
     trans: TranslationBundle;
     /** Only what is needed in little room. */
     isCompact?: boolean;
-    /** What stands before lines of logs that are of no run. */
+    /** The prefix of lines of logs that belong to no run. */
     labelOf?: (origin: ILogOrigin) => string;
     /** Whether times are with their day: of a log that goes on for many. */
     isDated?: boolean;

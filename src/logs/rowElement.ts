@@ -35,7 +35,7 @@ export interface IRowWords {
   readonly show: string;
   /** Says what a click does on the first of some that were folded. */
   readonly opened: string;
-  /** What stands before lines of logs that are of no run. */
+  /** The prefix of lines of logs that belong to no run. */
   readonly labelOf?: (origin: ILogOrigin) => string;
   /** Whether times are with their day, where no mark tells it. */
   readonly isDated?: boolean;
@@ -192,7 +192,7 @@ function textElement(text: string, matches: readonly IMatch[]): HTMLElement {
     }
     const styled = document.createElement('span');
     styled.className = classes.join(' ');
-    // These come from the log: no theme has them.
+    // These colours come from the log: no theme has them.
     styled.style.color = color ?? '';
     styled.style.backgroundColor = background ?? '';
     appendText(styled, span.text, span.begin, matches);

@@ -12,7 +12,7 @@ import * as React from 'react';
 import { LogSearch } from './search';
 import { LogViewModel } from './viewModel';
 
-/** The search begins when no key was pressed for so long. */
+/** Milliseconds after the last key after which the search starts. */
 const PAUSE_MS = 200;
 
 /**

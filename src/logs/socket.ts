@@ -31,7 +31,7 @@ export interface ILogHandler {
 /** Whether lines can come in: `waiting` is the pause before the next try. */
 export type SocketState = 'idle' | 'connecting' | 'open' | 'waiting';
 
-/** What is said to the server. */
+/** Messages to the server. */
 type Said = Schema<'Subscribe'> | Schema<'Unsubscribe'> | Schema<'Ack'>;
 
 /** What the server says. */
@@ -51,7 +51,7 @@ interface ISubscription {
 /**
  * The one WebSocket of a page, for any number of followed logs.
  *
- * It is open while there is a subscription. When it breaks it comes back by itself, and each subscription goes on behind
+ * It is open while there is a subscription. When it breaks it reconnects, and each subscription continues after
  * the last frame that its handler was given, so that no line is lost and none comes twice.
  */
 export class LogSocket implements IDisposable {
@@ -107,9 +107,9 @@ export class LogSocket implements IDisposable {
   }
 
   /**
-   * Connect anew at once, whatever the present connection looks like from here.
+   * Reconnect at once, whatever the state of the present connection seems to be.
    *
-   * After sleep or a change of network a socket may look open for minutes although nobody is at its other end.
+   * After sleep or a change of network a socket may look open for minutes although the other end is gone.
    */
   reconnect(): void {
     if (this._subscriptions.size > 0 && !this._isDisposed) {
@@ -204,7 +204,7 @@ export class LogSocket implements IDisposable {
     const { id, seq } = frame;
     subscription.cursor = frame.after;
     subscription.handler.frame(frame, () => {
-      // Numbers start anew on each connection: one of an old connection must not be sent on another.
+      // Numbers start again on each connection: one of an old connection must not be sent on another.
       if (this._socket === socket && this._subscriptions.has(id)) {
         this._send({ type: 'ack', id, seq });
       }

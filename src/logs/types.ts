@@ -1,7 +1,7 @@
 import type { Schema } from '../api';
 
 /**
- * Which lines of a run somebody wants.
+ * Which lines of a run are requested.
  */
 export interface ILogRequest {
   readonly runId: string;

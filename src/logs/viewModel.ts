@@ -11,7 +11,7 @@ import { LogTimeline } from './timeline';
 import { ILogAttempt, ILogStream } from './types';
 import { DEFAULT_CAPACITY } from './window';
 
-/** A window of so many times the rows, where many may be drawn as one. */
+/** A larger window, by this factor, where many rows may be folded into one. */
 const FOLDED_CAPACITY = 8;
 
 /** Who has fallen silent is asked for this often while others write. */
@@ -311,7 +311,7 @@ export class LogViewModel implements IDisposable {
     await Promise.all([this.feed.follow(), this.loadStreams()]);
   }
 
-  /** Ask anew what can be chosen. */
+  /** Read the options of the filters again. */
   async loadStreams(): Promise<void> {
     this._askedAt = performance.now();
     try {

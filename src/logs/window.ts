@@ -35,7 +35,7 @@ export interface IRowRange {
   readonly end: number;
 }
 
-/** Rows that a window holds when nothing else is said. */
+/** Default number of rows in a window. */
 export const DEFAULT_CAPACITY = 4000;
 
 /** Characters that are held at most, about: rows can be very long. */
@@ -142,7 +142,7 @@ export class LogWindow {
     this._before = undefined;
   }
 
-  /** Start anew with a page. */
+  /** Start again with a page. */
   reset(page: ILogPage): void {
     this._first = this.end;
     this._rows.forEach(row => (row.gone = true));

@@ -84,7 +84,7 @@ function Buttons(props: {
         {trans._n('%1 node selected', '%1 nodes selected', count)}
       </span>
       {abilities.map(({ action, problem }) => {
-        // Not `disabled`: the keyboard's focus would be lost, and nobody would hear why.
+        // Not `disabled`: the keyboard's focus would be lost, and a screen reader would not say why.
         const isOff =
           problem !== null ||
           busy !== null ||

@@ -23,7 +23,7 @@ export interface IProgress {
  *
  * Where nothing of a batch was done those after it are not sent: what is in the way is in theirs too.
  *
- * @param tell - is told the results after each batch
+ * @param tell - called with the results after each batch
  * @param goesOn - whether the next batch is still wanted
  * @returns one result for each node; of those that were not sent, or whose answer was lost, it says so
  */

@@ -20,7 +20,7 @@ export class NodeClient {
     return (await this._client.get<Schema<'NodeAbilities'>>(path)).actions;
   }
 
-  /** What would become of nodes; nothing is done. */
+  /** The consequences for nodes; nothing is done. */
   preview(cluster: string, order: INodeOrder): Promise<INodePlan> {
     const body: Schema<'NodeActionBody'> = order;
     const path = pathOf(cluster, 'nodes', 'actions', 'preview');

@@ -14,7 +14,7 @@ export interface INodeOpeners {
   readonly openLogs: (instance: string) => void;
 }
 
-/** What opens terminals and logs of a cluster's nodes; why a terminal can't be had is told to the user. */
+/** Opens terminals and logs of a cluster's nodes; if a terminal cannot be opened, the user sees why. */
 export function nodeOpeners(
   { commands }: JupyterFrontEnd,
   cluster: string,

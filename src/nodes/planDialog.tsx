@@ -21,7 +21,7 @@ export interface IConfirmed {
 }
 
 /**
- * Show what would become of nodes, and ask whether it is to be done; null when it is not.
+ * Show the consequences for nodes, and ask for confirmation; null when the user declines.
  *
  * @param reason - why, with drain, as far as it is known before
  */
@@ -110,7 +110,7 @@ class PlanBody extends ReactWidget implements Dialog.IBodyWidget<string> {
   private _reason: string;
 }
 
-/** Each node with what becomes of it and of its jobs, or why it is left out. */
+/** Each node with the consequences for it and its jobs, or why it is left out. */
 function PlannedNodes(props: {
   nodes: readonly INodeToActOn[];
   trans: TranslationBundle;

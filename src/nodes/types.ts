@@ -25,10 +25,10 @@ export interface INodeOrder {
   readonly reason?: string;
 }
 
-/** What would become of one node. */
+/** The consequences for one node. */
 export type INodeToActOn = Schema<'NodeToActOn'>;
 
-/** What would become of nodes. Nothing has been done. */
+/** The consequences for nodes. Nothing has been done. */
 export type INodePlan = Schema<'NodeActionPreview'>;
 
 /** What came of an action on one node; its error is null when AWS or the scheduler took it. */

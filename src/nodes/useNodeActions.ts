@@ -33,7 +33,7 @@ export interface INodeActions {
   /** Why it is not known. */
   readonly problem: Pick<ILoaded<unknown>, 'error' | 'retry'>;
   readonly act: (action: NodeAction) => void;
-  /** The action that is on its way, from the look at what would become of the nodes on. */
+  /** The action in progress, from the request for its consequences on. */
   readonly busy: NodeAction | null;
   /** How far it is; null before the first nodes are done. */
   readonly progress: IProgress | null;
@@ -46,7 +46,7 @@ export interface INodeActions {
   readonly turn: number;
 }
 
-/** What is in the way where a cluster is no HyperPod cluster, or has no such thing at all: nobody misses it there. */
+/** Errors of clusters that have no such actions: not shown. */
 const NOT_MISSED = ['no_hyperpod_cluster', 'unsupported'];
 
 /** What its table gives. */
@@ -57,7 +57,7 @@ interface IOptions {
 }
 
 /**
- * Lets the user choose nodes of a table and do something to them: first it is said what becomes of them, then done, then each has its result.
+ * Lets the user select nodes of a table and act on them: first the consequences are shown, then the action runs, then each node has its result.
  */
 export function useNodeActions(options: IOptions): INodeActions {
   const { client, cluster } = options;
@@ -130,7 +130,7 @@ function useActing(
   };
 }
 
-/** What is done, how it is told, and whether it goes on. */
+/** The action, its label, and whether it continues. */
 interface IActing {
   readonly action: NodeAction;
   readonly names: readonly string[];
@@ -141,7 +141,7 @@ interface IActing {
 }
 
 /**
- * Show what would become of nodes, ask, and do it; to resume nodes nothing is asked. Null: the user does not want it.
+ * Show the consequences for nodes, ask, and act; resuming nodes needs no confirmation. Null: the user declined.
  */
 export async function askAndAct(
   client: INodeClient,

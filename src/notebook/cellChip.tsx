@@ -11,7 +11,7 @@ import { IRun, isEnded } from '../runs/types';
 import { checksum } from './checksum';
 
 /**
- * A line below a cell's code: the newest run that has the cell, and how it is. It stands in the page only, never in the notebook.
+ * A line below a cell's code: the newest run with this cell, and its state. It is in the page only, never in the notebook file.
  */
 export class CellChip extends ReactWidget {
   constructor(options: CellChip.IOptions) {
@@ -30,7 +30,7 @@ export class CellChip extends ReactWidget {
     }
   }
 
-  /** The run, and how far it is. */
+  /** The run, and its progress. */
   private _renderRun(): JSX.Element {
     const { open, trans } = this._options;
     const { run } = this._shown;

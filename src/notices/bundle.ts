@@ -7,7 +7,7 @@ import { IRun } from '../runs/types';
 /** Runs that end so soon after the first share its notification. */
 const GATHER_MS = 3000;
 
-/** Good news goes by itself; bad news stays. Runs that end meanwhile are added to what is told. */
+/** Good news disappears by itself; bad news stays. Runs that end meanwhile join the open notification. */
 const GOOD_NEWS_MS = 10_000;
 
 /**

@@ -44,7 +44,7 @@ function isNews(
     before !== null &&
     !isEnded(before) &&
     isEnded(run.state) &&
-    // Of an array the whole is told.
+    // One notification for a whole array.
     run.parent === null &&
     (notifications === 'all' ||
       (notifications === 'failures' && run.state === 'failed')) &&

@@ -7,7 +7,7 @@ import type { RunCard } from './runCard';
 import { StillCard } from './stillCard';
 
 /**
- * An output that is a run. Only a trusted one asks the server by itself.
+ * An output that is a run. Only a trusted one sends requests without a click.
  */
 export class RunOutput extends Panel implements IRenderMime.IRenderer {
   constructor(options: RunOutput.IOptions) {

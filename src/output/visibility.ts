@@ -1,6 +1,6 @@
 import { IDisposable } from '@lumino/disposable';
 
-/** Who scrolls by and back does not want everything anew. */
+/** A card that is scrolled out and back need not be loaded again. */
 const PATIENCE_MS = 1000;
 
 /**

@@ -92,7 +92,7 @@ export function ClusterRow(props: {
   );
 }
 
-/** What goes on there; where that is unknown, what it is. */
+/** Its jobs; if unknown, its kind. */
 function jobsText(cluster: ICluster, trans: TranslationBundle): string {
   const { configured, orchestrator, running, waiting } = cluster;
   if (!configured) {

@@ -117,7 +117,7 @@ export class ClustersSection extends PanelSection {
 
 /** Why AWS' clusters are not known, or not as they are now. */
 function problemOf({ aws, awsError, error }: ClusterStore): IErrorBody | null {
-  // A server that is gone is said once.
+  // One message for a server that does not answer.
   return error ? null : (awsError ?? aws?.problem ?? null);
 }
 

@@ -13,7 +13,7 @@ import { RunsSection } from './runsSection';
 import { TimeLimits } from './timeLimits';
 
 /**
- * The side panel: clusters, and the user's runs. Nothing is asked for before somebody looks.
+ * The side panel: clusters, and the user's runs. Nothing is requested before it is visible.
  */
 export class HyperPodPanel extends Panel {
   constructor(hyperPod: IHyperPod, actions: IPanelActions) {

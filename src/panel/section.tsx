@@ -24,7 +24,7 @@ export abstract class PanelSection extends SignalWidget {
     return this.isVisible && !this._isFolded;
   }
 
-  /** What stands beside the name, and the content. */
+  /** The part beside the name, and the content. */
   protected abstract renderControls(): React.ReactNode;
   protected abstract renderContent(): React.ReactNode;
 

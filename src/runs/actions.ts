@@ -190,7 +190,7 @@ export async function openSource(
   }
 }
 
-/** Start a waiting run in another way: changed where it waits if that can be, else submitted anew in its place. */
+/** Start a waiting run in another way: changed while it waits if possible, otherwise submitted again in its place. */
 export async function switchTo(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,

@@ -9,7 +9,7 @@ import { IAttempt, IRun } from './types';
 const MOST = 200;
 
 /**
- * A run's attempts, the first one first: how each ended and why. Nothing for a run with one only: the page tells of that.
+ * A run's attempts, oldest first: how each ended and why. Nothing for a run with one attempt, which the page shows itself.
  */
 export function Attempts(props: {
   run: IRun;

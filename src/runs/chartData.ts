@@ -88,7 +88,7 @@ export function resourceCharts(
     .filter(chart => chart.curves.length > 0);
 }
 
-/** GPUs are shown in both: nobody knows whose rank's they are. */
+/** GPUs are shown in both, since it is unknown which rank uses which. */
 function fits(series: IResourceSeries, scope: ChartScope): boolean {
   return series.gpu !== null || (series.rank !== null) === (scope === 'ranks');
 }

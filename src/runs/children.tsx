@@ -66,7 +66,7 @@ function ChildTable(props: IChildrenProps): JSX.Element {
   if (children === null) {
     return <p role="status">{trans.__('Loading…')}</p>;
   }
-  // An array may have thousands: the server tells of some, and counts the others.
+  // An array may have thousands: the server lists some and counts the others.
   const total = Object.values(props.run.children ?? {}).reduce(
     (sum, count) => sum + count,
     0
@@ -130,7 +130,7 @@ interface IRead {
   readonly error: ApiError | null;
 }
 
-/** The children, read anew whenever there are others in a state; those of before stay until then. */
+/** The children, read again whenever their states change; the old ones stay until then. */
 function useChildren({ load, run }: IChildrenProps): IRead {
   const [read, setRead] = React.useState<IRead>({
     children: null,

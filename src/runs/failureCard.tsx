@@ -7,7 +7,7 @@ import { IRunClient } from './client';
 import { IFirstError, IRun } from './types';
 import { sentenceText } from './words';
 
-/** So many lines of the source are shown before and after the failing one. */
+/** Number of source lines before and after the failing one. */
 const AROUND = 2;
 
 /**

@@ -153,7 +153,7 @@ function Elapsed(props: {
   const { overview, run, trans } = props;
   const isGoing = run.state === 'running' && run.ended_at === null;
   useTick(isGoing);
-  // Of one that waits for its next attempt nobody knows how long it runs.
+  // While a run waits for its next attempt its duration is unknown.
   if (run.started_at === null || !(isGoing || isEnded(run.state))) {
     return null;
   }
@@ -326,7 +326,7 @@ function useAble(actions: IRunActions, run: IRun): readonly ActionKind[] {
   return useAnswer(actions.able, run.cluster, LEAST);
 }
 
-/** What is said of a cluster, once it is. */
+/** The text of a cluster's state, once known. */
 function useAnswer<T>(
   ask: (cluster: string) => Promise<T>,
   cluster: string,

@@ -3,7 +3,7 @@ import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 /**
- * A tab whose content is made when it is first seen: nothing is asked for what nobody looks at.
+ * A tab whose content is created when first visible, so that nothing is requested for hidden tabs.
  */
 export class LazyTab extends ReactWidget {
   constructor(private readonly _content: () => JSX.Element) {

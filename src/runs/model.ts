@@ -117,7 +117,7 @@ export class RunsModel implements IDisposable {
     }
   }
 
-  /** Read the list anew. */
+  /** Read the list again. */
   async refresh(): Promise<void> {
     this._started = true;
     await this._poll.refresh();
@@ -360,7 +360,7 @@ export class RunsModel implements IDisposable {
 }
 
 export namespace RunsModel {
-  /** What tells of events. */
+  /** The source of events. */
   export type Events = ISignal<unknown, Event.Emission>;
 
   export interface IOptions {

@@ -143,7 +143,7 @@ export class RunPage extends Panel {
     }
   }
 
-  /** Runs of one name are told apart by numbers, which the list has. */
+  /** Runs with the same name are numbered; the list knows the numbers. */
   private _onRuns(): void {
     if (this.model.run) {
       this._setTitle(this.model.run);

@@ -4,7 +4,7 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { openPage } from '../shellArea';
 import type { RunPage } from './page';
 
-/** What a tab's node tells of a preview, for the style. */
+/** Attribute of a preview's tab, for the style. */
 const PREVIEW = 'hyperpod-preview';
 
 /**

@@ -26,7 +26,7 @@ import {
 import { IRun } from './types';
 import { RunsViews } from './views';
 
-/** So many rows are drawn, and so many more each time that older ones are wanted. */
+/** Number of rows drawn at first, and added each time older ones are requested. */
 const ROWS = 200;
 
 /**

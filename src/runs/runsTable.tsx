@@ -213,7 +213,7 @@ const Row = React.memo(function Row(props: {
           tabIndex={-1}
           aria-label={trans.__('Select %1', name)}
           checked={isChosen}
-          // It is told by the click, which knows of Shift.
+          // The click handler toggles it, since it knows about Shift.
           onChange={() => undefined}
           onClick={event => calls.check(runId, event.shiftKey)}
         />
@@ -248,7 +248,7 @@ const Row = React.memo(function Row(props: {
   );
 });
 
-/** What stands in a cell. */
+/** The content of a cell. */
 function cellOf(
   props: {
     run: IRun;
@@ -280,7 +280,7 @@ function cellOf(
   }
 }
 
-/** What the pointer is told over a cell; the state's icon tells its own. */
+/** A cell's tooltip; the state's icon has its own. */
 function hintOf(
   run: IRun,
   column: RunColumn,

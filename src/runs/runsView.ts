@@ -183,7 +183,7 @@ function sortValue(
   }
 }
 
-/** How long it took, or takes so far; null where nobody knows. */
+/** Its duration, so far if it still runs; null if unknown. */
 export function secondsOf({
   ended_at: ended,
   started_at: started,

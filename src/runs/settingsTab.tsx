@@ -111,7 +111,7 @@ export function settingsOf(
     .sort((one, other) => place(one.path) - place(other.path));
 }
 
-/** Everything in a spec that has no parts of its own; lists and maps of the user's are whole. */
+/** All leaves of a spec; lists and maps of the user are kept whole. */
 function leaves(value: unknown, path: string): [string, unknown][] {
   const isMap = /\.(variables|secrets|flags|patch)$/.test(path);
   if (!isRecord(value) || isMap) {

@@ -9,10 +9,10 @@ export type IAttempt = Schema<'Attempt'>;
 /** A run as all faces show it; times are ISO 8601. */
 export type IRun = Schema<'Run'>;
 
-/** States after which nothing happens by itself. */
+/** Final states. */
 const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 
-/** Whether a state is one after which nothing happens by itself. */
+/** Whether a state is final. */
 export function isEnded(state: string): boolean {
   return ENDED.has(state);
 }

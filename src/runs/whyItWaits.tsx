@@ -12,7 +12,7 @@ import { secondsBetween, sentenceText, spanText } from './words';
 /** More are only counted. */
 const MOST = 8;
 
-/** After this nothing is said of what would start now. */
+/** Older data does not say what would start now. */
 const FRESH_S = 15;
 
 /** A change with which a waiting run would start now. */

@@ -6,7 +6,7 @@ import type { IRun } from './types';
 const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** The unit in which so many bytes are best read, and its bytes. */
+/** The unit in which a number of bytes is best read, and its bytes. */
 export function byteUnit(bytes: number): { name: string; size: number } {
   let step = 0;
   while (bytes >= KIB ** (step + 1) && step < UNITS.length - 1) {

@@ -9,7 +9,7 @@ import { IStorage } from './types';
 const FRESH_MS = 300_000;
 
 /**
- * The storage of the server's machine, looked at when somebody wants to see it.
+ * The storage of the server's machine, read when it is visible.
  */
 export class StorageModel implements IDisposable {
   constructor(client: IStorageClient) {
@@ -46,7 +46,7 @@ export class StorageModel implements IDisposable {
     }
   }
 
-  /** Read it anew; one that is under way is waited for. */
+  /** Read it again; a running request is awaited. */
   refresh(): Promise<void> {
     this._reading ??= this._read().finally(() => {
       this._reading = null;

@@ -108,7 +108,7 @@ export class StorageSection
     this._look();
   }
 
-  /** Nothing is asked for before somebody looks. */
+  /** Nothing is requested before it is visible. */
   private _look(): void {
     if (this.isVisible) {
       this._model.look();
@@ -201,7 +201,7 @@ function PlaceItem(props: {
   );
 }
 
-/** Who else can read it, and why that is said. */
+/** Who else can read it, and why this matters. */
 function Evidence(props: {
   isolation: IIsolation;
   trans: TranslationBundle;

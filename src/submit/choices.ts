@@ -1,7 +1,7 @@
 import { ISubmitClient } from './client';
 import { Choices } from './types';
 
-/** What a cluster proposes. A cluster that does not answer proposes nothing: the preview tells of it. */
+/** What a cluster suggests. A cluster that does not answer suggests nothing; the preview shows its error. */
 export async function choicesOf(
   client: ISubmitClient,
   cluster: string | null

@@ -22,7 +22,7 @@ const SENDING = [
 const RETRY = 5000;
 
 /**
- * The dialog that sends a run. It stays open until the run is taken: what is wrong is told in it.
+ * The dialog that submits a run. It stays open until the run is accepted, and shows what is wrong.
  */
 export class SubmitDialog extends Dialog<null> {
   constructor(model: SubmitModel, trans: TranslationBundle, retry = RETRY) {
@@ -133,7 +133,7 @@ export class SubmitDialog extends Dialog<null> {
     (again ?? focusable(this.node)[0])?.focus();
   }
 
-  /** Nothing could be read: try again by itself. */
+  /** Nothing could be read: retry automatically. */
   private _onFailed(): void {
     clearTimeout(this._timer);
     this._timer = setTimeout(() => void this._model.load(), this._retry);

@@ -30,7 +30,7 @@ export interface IDraft {
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-/** A form that nobody has touched. */
+/** An untouched form. */
 export const EMPTY_DRAFT: IDraft = {
   cluster: null,
   texts: {},
@@ -40,7 +40,7 @@ export const EMPTY_DRAFT: IDraft = {
   secrets: {}
 };
 
-/** The fields as they count: a smoke run has some of its own. */
+/** The effective values: a smoke test replaces some. */
 export function effectiveTexts(draft: IDraft): Texts {
   return draft.smoke ? { ...draft.texts, ...SMOKE } : draft.texts;
 }

@@ -5,7 +5,7 @@ import { IField } from './fields';
 import { labelOf } from './labels';
 
 /**
- * What ties an input to its label and to what is said of it.
+ * Connects an input with its label and its messages.
  */
 export interface IInput {
   readonly id: string;

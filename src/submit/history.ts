@@ -79,7 +79,7 @@ export class SubmitHistory {
     return source.path === null ? null : this._options.memory.last(source.path);
   }
 
-  /** Add the script's text, once a preview has said where it lies in the bundle. */
+  /** Add the script's text, once a preview has its path in the bundle. */
   async withScript(before: IBefore, preview: IPreview): Promise<IBefore> {
     const place = preview.command.find(
       word => word.startsWith(IN_BUNDLE) && word.endsWith('.py')
@@ -158,7 +158,7 @@ export class Comparison {
   private readonly _code = lastOf<IChanges['code']>();
 }
 
-/** Remembers a result for as long as what it is made of is the same. */
+/** Memoizes a result by its inputs. */
 function lastOf<T>(): (parts: readonly unknown[], make: () => T) => T {
   let last: { parts: readonly unknown[]; result: T } | null = null;
   return (parts, make) => {

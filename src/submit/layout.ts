@@ -13,7 +13,7 @@ export const MAIN_FIELDS: readonly string[] = [
 /** Top-level fields that say what runs; the others say when and where. */
 const PROGRAM = ['args', 'launcher'];
 
-/** Fields, or groups of them, that a kind of cluster has no use for. The server tells of them too, as findings. */
+/** Fields, or groups of them, that an orchestrator does not use. The server reports them too, as findings. */
 const NOT_UNDERSTOOD: Readonly<Record<string, readonly string[]>> = {
   slurm: [
     'kubernetes',

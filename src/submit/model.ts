@@ -40,7 +40,7 @@ import { Texts, textsOf } from './values';
 const DELAY = 350;
 
 /**
- * The form that sends a run: what is typed in, what would come of it, and sending it.
+ * The submit form: its values, the preview, and submitting.
  */
 export class SubmitModel implements IDisposable {
   constructor(options: ISubmitOptions) {
@@ -238,7 +238,7 @@ export class SubmitModel implements IDisposable {
     return this._loading;
   }
 
-  /** Fill the form anew; null for standard settings. */
+  /** Fill the form again; null for default settings. */
   begin(start: IStart | null): void {
     const named = this._clusters.find(one => one.name === start?.cluster);
     const standard = this._standardCluster();
@@ -280,7 +280,7 @@ export class SubmitModel implements IDisposable {
     const { findSource } = this._options;
     this._wanted = path;
     const none = fileSource(path, {});
-    // `problems` tells of a file that nothing can run.
+    // `problems` reports a file that cannot be run.
     const found = await findSource?.(path).catch(() => none);
     if (this._wanted === path) {
       this.setSource(found ?? none);

@@ -54,7 +54,7 @@ function Which({ model, trans }: IProps): JSX.Element {
   );
 }
 
-/** The selected cells. Only code cells count, in the log and on the run page too, so that is said: JupyterLab's status bar counts all cells. */
+/** The selected cells. Only code cells count, as in the log and on the run page, and the label says so: JupyterLab's status bar counts all cells. */
 function cellWords(model: SubmitModel, trans: TranslationBundle): string {
   const ids = model.source.cellIds ?? [];
   const cells = model.source.view?.().cells ?? [];

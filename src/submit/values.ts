@@ -6,7 +6,7 @@ import { IField } from './fields';
 import { written } from './quantities';
 import { Json, JsonObject } from './types';
 
-/** What stands in the fields, by path; a field that is missing or empty says nothing. */
+/** The values of the fields, by path; a field that is missing or empty is not set. */
 export type Texts = Readonly<Record<string, string>>;
 
 /**
