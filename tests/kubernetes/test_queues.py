@@ -147,6 +147,8 @@ async def test_the_line_and_who_holds_the_quota(session: KubernetesSession) -> N
     assert "4 more nvidia.com/gpu must become free" in told.reason
     (holder,) = told.holders
     assert (holder.accelerators, holder.nodes, holder.jobs) == (4, 1, 1)
+    (blocker,) = told.blockers
+    assert (blocker.run_id, blocker.accelerators, blocker.nodes) == (first, 4, 1)
     answer = await session.hpj("why", third)
     assert answer.code == 0, answer.err
     assert "position" in answer.out

@@ -22,6 +22,7 @@ from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     QueueHeadroom,
     QuotaRequest,
     compute_headroom,
+    find_blockers,
     find_holders,
     find_infeasible,
     free_nodes,
@@ -169,6 +170,9 @@ def test_who_holds_what() -> None:
         Holder("carol", accelerators=1, nodes=1, jobs=1),
     )
     assert [one.user for one in find_holders(pods, None)] == ["bob", "carol", "dave"]
+    first, second = find_blockers(pods, GPU, [])
+    assert (first.name, first.user, first.nodes, first.accelerators) == ("x", "bob", 2, 8)
+    assert (second.name, second.user, second.accelerators) == ("c", "carol", 1)
 
 
 # ---------------------------------------------------------------------------------- quota, pure

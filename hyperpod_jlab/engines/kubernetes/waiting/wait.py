@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hyperpod_jlab.core.cluster import Holder, StartNow, WaitReason
+from hyperpod_jlab.core.cluster import Blocker, Holder, StartNow, WaitReason
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
@@ -35,10 +35,13 @@ from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Infeasible,
     QuotaRequest,
     compute_headroom,
+    describe_blocker,
+    find_blockers,
     find_holders,
     find_infeasible,
     free_nodes,
     smaller,
+    sort_blockers,
 )
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -231,9 +234,11 @@ async def _explain_queued(
     if pod_reason.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
         return wait_reason
     alternatives = _find_alternatives(job_state, workload)
+    admitted = _list_admitted(job_state, workload)
     return replace(
         wait_reason,
-        holders=_find_quota_holders(job_state, workload),
+        holders=_sum_holders(job_state, admitted),
+        blockers=sort_blockers(_quota_blocker(job_state, row) for row in admitted),
         would_start_now=alternatives.changes,
         tried=alternatives.try_count,
     )
@@ -269,13 +274,13 @@ def _display_name(job_state: _JobState, name: tuple[str, str]) -> str:
     return f"{called} ({job.user if job is not None and job.user else matching[0].namespace})"
 
 
-def _find_quota_holders(job_state: _JobState, workload: WorkloadRow) -> tuple[Holder, ...]:
-    """The jobs with quota of its cluster queue, or of the cohort."""
+def _list_admitted(job_state: _JobState, workload: WorkloadRow) -> list[WorkloadRow]:
+    """The workloads with quota of its cluster queue, or of the cohort."""
     if job_state.kueue is None:
-        return ()
+        return []
     local = job_state.kueue.local(workload.namespace, workload.queue)
     if local is None:
-        return ()
+        return []
     own_queue = job_state.kueue.cluster_queue_of(local)
     queue_names = {local.cluster_queue}
     if own_queue is not None and own_queue.cohort is not None:
@@ -289,19 +294,31 @@ def _find_quota_holders(job_state: _JobState, workload: WorkloadRow) -> tuple[Ho
             and other_queue is not None
             and other_queue.cluster_queue in queue_names
         ):
-            job = job_state.jobs.get(queue_workload.job_uid or "")
-            rows.append(
-                (
-                    queue_workload,
-                    job.user if job is not None and job.user else queue_workload.namespace,
-                )
-            )
-    return _sum_holders(rows)
+            rows.append(queue_workload)
+    return rows
 
 
-def _sum_holders(rows: Sequence[tuple[WorkloadRow, str]]) -> tuple[Holder, ...]:
+def _user_of(job_state: _JobState, workload: WorkloadRow) -> str:
+    job = job_state.jobs.get(workload.job_uid or "")
+    return job.user if job is not None and job.user else workload.namespace
+
+
+def _quota_blocker(job_state: _JobState, workload: WorkloadRow) -> Blocker:
+    name = workload.owner[1] if workload.owner is not None else workload.name
+    return describe_blocker(
+        job_state.jobs.get(workload.job_uid or ""),
+        job=f"{workload.namespace}/{name}",
+        name=name,
+        user=_user_of(job_state, workload),
+        nodes=workload.pods,
+        accelerators=accelerators(requested_resources(workload.requests)),
+    )
+
+
+def _sum_holders(job_state: _JobState, rows: Sequence[WorkloadRow]) -> tuple[Holder, ...]:
     holders: dict[str, Holder] = {}
-    for workload_row, user in rows:
+    for workload_row in rows:
+        user = _user_of(job_state, workload_row)
         holder = holders.get(user, Holder(user))
         holders[user] = Holder(
             user,
@@ -383,10 +400,12 @@ async def _explain_on_nodes(
         return wait_reason
     free = _free_resources(job_state)
     alternatives = smaller(job_state.request, free, None)
-    holders = find_holders(job_state.pods or (), job_state.request.accelerator)
+    pods = [pod for pod in job_state.pods or () if pod not in job_state.own_pods]
+    resource = job_state.request.accelerator
     return replace(
         wait_reason,
-        holders=holders,
+        holders=find_holders(pods, resource),
+        blockers=find_blockers(pods, resource, job_state.jobs.values()),
         would_start_now=alternatives.changes,
         tried=alternatives.try_count,
     )

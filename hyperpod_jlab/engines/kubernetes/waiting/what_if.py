@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from hyperpod_jlab.core.cluster import UNUSABLE, Holder, StartNow
+from hyperpod_jlab.core.cluster import UNUSABLE, Blocker, Holder, StartNow
 from hyperpod_jlab.engines.kubernetes.submit.render import HEALTH
 from hyperpod_jlab.engines.kubernetes.tables.devices import computes, split_name
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobFacts
 from hyperpod_jlab.engines.kubernetes.tables.kueue import ClusterQueueRow, available
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, group_by_node, sum_pod_requests
 
 _UNLIMITED = 1_000_000
+_MAX_BLOCKERS = 20
 
 _AUTOSCALER_LABELS = (
     "karpenter.sh/nodepool",
@@ -245,9 +248,13 @@ def smaller(
     return Alternatives((), try_count)
 
 
-def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, ...]:
-    """The jobs that hold accelerators (of this name, if given), or at least nodes, largest first; without the nodes' own pods."""
-    totals_by_owner: dict[str, tuple[int, set[str], set[str]]] = {}
+def _holding_pods(
+    pods: Iterable[PodRow], resource: str | None
+) -> Iterator[tuple[PodRow, str, int]]:
+    """Pods that hold accelerators (of this name, if given), or at least a node: each with that node and its accelerators.
+
+    The nodes' own pods are left out.
+    """
     for pod in pods:
         if pod.node is None or pod.is_node_pod:
             continue
@@ -256,10 +263,16 @@ def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, 
             for name, quantity in pod.requests
             if (name == resource if resource is not None else computes(name))
         )
-        if resource is not None and not devices:
-            continue
+        if resource is None or devices:
+            yield pod, pod.node, devices
+
+
+def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, ...]:
+    """The users whose pods hold accelerators (of this name, if given), or at least nodes, largest first."""
+    totals_by_owner: dict[str, tuple[int, set[str], set[str]]] = {}
+    for pod, node, devices in _holding_pods(pods, resource):
         device_count, nodes, jobs = totals_by_owner.setdefault(pod.owner, (0, set(), set()))
-        nodes.add(pod.node)
+        nodes.add(node)
         jobs.add(f"{pod.namespace}/{pod.job or pod.name}")
         totals_by_owner[pod.owner] = (device_count + devices, nodes, jobs)
     holders = [
@@ -269,3 +282,48 @@ def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, 
     return tuple(
         sorted(holders, key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user))
     )
+
+
+def find_blockers(
+    pods: Iterable[PodRow], resource: str | None, jobs: Iterable[JobFacts]
+) -> tuple[Blocker, ...]:
+    """The same job by job; a pod without a job counts as one."""
+    facts = {(job.namespace, job.kind.lower(), job.name): job for job in jobs}
+    pods_by_job: dict[tuple[str, str, str], list[tuple[PodRow, str, int]]] = {}
+    for pod, node, devices in _holding_pods(pods, resource):
+        key = (pod.namespace, pod.kind, pod.job or pod.name)
+        pods_by_job.setdefault(key, []).append((pod, node, devices))
+    return sort_blockers(
+        describe_blocker(
+            facts.get(key),
+            job=f"{key[0]}/{key[2]}",
+            name=key[2],
+            user=holding[0][0].owner,
+            nodes=len({node for _, node, _ in holding}),
+            accelerators=sum(devices for _, _, devices in holding),
+        )
+        for key, holding in pods_by_job.items()
+    )
+
+
+def describe_blocker(
+    facts: JobFacts | None, *, job: str, name: str, user: str, nodes: int, accelerators: int
+) -> Blocker:
+    """A job that holds what a run waits for, with the facts of its object if they are known."""
+    blocker = Blocker(job, name, user, nodes=nodes, accelerators=accelerators)
+    if facts is None:
+        return blocker
+    ends_at = None
+    if facts.started_at is not None and facts.time_limit is not None:
+        ends_at = facts.started_at + facts.time_limit
+    return replace(blocker, name=facts.title or name, run_id=facts.run_id, ends_at=ends_at)
+
+
+def sort_blockers(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
+    """The first to end first, then the largest; at most `_MAX_BLOCKERS`."""
+
+    def key(blocker: Blocker) -> tuple[float, int, str]:
+        ends_at = math.inf if blocker.ends_at is None else blocker.ends_at
+        return ends_at, -blocker.accelerators, blocker.job
+
+    return tuple(sorted(blockers, key=key)[:_MAX_BLOCKERS])
