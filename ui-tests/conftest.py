@@ -30,6 +30,15 @@ TIMEOUT_MS = 20_000
 expect.set_options(timeout=TIMEOUT_MS)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that renews the pictures of the docs."""
+    parser.addoption(
+        "--take-pictures",
+        action="store_true",
+        help="write docs/images/pages anew (test_pictures.py)",
+    )
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, driven by Playwright."""

@@ -67,12 +67,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       command: CommandIDs.showPanel,
       args: { isLauncher: true },
       category,
-      rank: 1
+      rank: 0
     });
     void app.restored.then(() => {
       // Another plugin's command, which may be switched off.
       if (app.commands.hasCommand(CommandIDs.newRun)) {
-        launcher?.add({ command: CommandIDs.newRun, category, rank: 0 });
+        launcher?.add({ command: CommandIDs.newRun, category, rank: 1 });
       }
       panel.widgets.forEach(widget => widget.update());
     });
