@@ -254,7 +254,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         expect(shown.get_by_role("button", name="Replace…")).to_be_enabled()
         in_both_themes(page, "hyperpod-nodes")
         execute(page, "hyperpod:open-metrics", {"cluster": "research-eks"})
-        expect(page.locator(".jp-HyperPod-Sparkline").first).to_be_visible(timeout=SLOW_MS)
+        expect(page.locator(".jp-HyperPod-Chart canvas").first).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "hyperpod-metrics")
         execute(page, "hyperpod:open-doctor")
         expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=SLOW_MS)

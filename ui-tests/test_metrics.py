@@ -1,4 +1,4 @@
-"""Metrics of HyperPod clusters and of runs as small charts, on the testbed's AWS and a real Prometheus."""
+"""Charts of the metrics of HyperPod clusters and of runs, on the testbed's AWS and a real Prometheus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_page import RUN_PAGE, execute, open_lab, open_run, use_theme, violations
+from lab_page import RUN_PAGE, execute, open_lab, open_run, open_tab, use_theme, violations
 from lab_server import LabServer, lab_server
 from playwright.sync_api import Page, expect
 
@@ -91,7 +91,7 @@ def test_charts_of_a_cluster_and_of_a_node(
     expect(shown.get_by_role("heading", name="Metrics of research-eks")).to_be_visible()
     charts = shown.get_by_role("img")
     expect(charts).to_have_count(13)
-    expect(shown.get_by_role("img", name="GPU utilisation: from")).to_be_visible()
+    expect(shown.get_by_role("img", name="GPU utilisation. Latest")).to_be_visible()
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         page.wait_for_timeout(300)
@@ -108,6 +108,37 @@ def test_charts_of_a_cluster_and_of_a_node(
     expect(page.get_by_role("heading", name=f"Metrics of {node}")).to_be_visible()
     expect(page.locator(PAGE).locator("visible=true").get_by_role("img")).to_have_count(12)
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
+
+
+def test_one_cursor_shows_a_moment_in_all_charts_of_the_clusters_page(
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str]
+) -> None:
+    lab, _ = account
+    open_lab(page, lab)
+    shown = open_tab(page, "research-eks", "Metrics")
+    figures = shown.locator("figure dl")
+    expect(shown.locator("figure canvas")).to_have_count(13)
+    expect(figures.filter(has_text="Latest")).to_have_count(13)
+    full = figures.filter(has_text="Limit").locator("xpath=..").get_by_role("img")
+    labels = [chart.get_attribute("aria-label") or "" for chart in full.all()]
+    assert [label.partition(".")[0] for label in labels] == ["GPU memory usage", "Memory usage"]
+    # The theme's colours, also after a change of the theme.
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        use_theme(page, theme)
+        page.mouse.move(5, 5)
+        expect(figures.filter(has_text="Latest")).to_have_count(13)
+        shown.locator("figure .u-over").first.hover()
+        expect(figures.filter(has_text="Then")).to_have_count(13)
+        picture(page, f"cluster-metrics-{theme.rpartition(' ')[2].lower()}")
+    # As many columns as there is room for, two at the most.
+    for width, columns in ((1440, 2), (1000, 1)):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function(
+            """columns => new Set([...document.querySelectorAll('.jp-HyperPod-Metrics figure')]
+                 .map(figure => figure.offsetLeft)).size === columns""",
+            arg=columns,
+        )
+    assert [line for line in console if "exception" in line] == []
 
 
 def test_what_is_missing_is_said(account: tuple[LabServer, Endpoint], page: Page) -> None:
@@ -130,7 +161,7 @@ def test_metrics_of_a_run(
     page.wait_for_timeout(500)
     assert aws.calls == []  # nobody looks at them
     shown.get_by_role("tab", name="Metrics").click()
-    charts = shown.get_by_role("img", name="from")
+    charts = shown.get_by_role("img", name="Latest")
     expect(charts).to_have_count(8)
     expect(shown).to_contain_text("Source: Amazon Managed Service for Prometheus")
     assert Counter(call.action for call in aws.calls) == {
@@ -150,8 +181,8 @@ def test_metrics_of_a_run(
     node = aws.account.clusters[REGION][1].nodes[1].instance_id
     expect(shown.get_by_role("combobox", name="Node")).to_have_value(f"hyperpod-{node}")
     expect(
-        shown.get_by_role("row", name="EFA received per node").locator("td").nth(1)
-    ).to_have_text("3.73 GiB/s")
+        shown.get_by_role("img", name="EFA received per node. Latest 3.73 GiB/s")
+    ).to_be_visible()
     before = len(aws.calls)
     for tab in ("Log", "Metrics"):
         shown.get_by_role("tab", name=tab, exact=True).click()

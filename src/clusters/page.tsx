@@ -4,12 +4,12 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { Tabs } from '../components/tabs';
+import { useLoaded } from '../components/useLoaded';
 import { WatchingPage } from '../components/watchingWidget';
 import type { IEventClient } from '../events/client';
 import { EventsTable } from '../events/table';
 import { GovernanceTab } from '../governance/tab';
 import type { IMetricsClient } from '../metrics/client';
-import { MetricsTab } from '../metrics/page';
 import { AwsDetail } from './awsDetail';
 import type { IClusterClient } from './client';
 import { ClusterHead } from './head';
@@ -201,14 +201,7 @@ function TabContent(props: IProps): JSX.Element {
     case 'nodes':
       return <NodesTable {...props} />;
     case 'metrics':
-      return (
-        <MetricsTab
-          client={props.metricsClient}
-          cluster={cluster}
-          isShown={props.isShown}
-          trans={trans}
-        />
-      );
+      return <Metrics {...props} />;
     case 'events':
       return <EventsTable {...props} client={props.eventClient} />;
     case 'settings':
@@ -230,4 +223,20 @@ function TabContent(props: IProps): JSX.Element {
         <AwsDetail {...props} />
       );
   }
+}
+
+const loadMetrics = () => import('../metrics/page');
+
+/** What shows metrics is a page of its own too, so it is loaded by itself. */
+function Metrics(props: IProps): JSX.Element {
+  const { metricsClient, trans } = props;
+  const { error, retry, value } = useLoaded(loadMetrics);
+  if (error) {
+    return <ErrorMessage error={error} trans={trans} retry={retry} />;
+  }
+  return value ? (
+    <value.MetricsTab {...props} client={metricsClient} />
+  ) : (
+    <p role="status">{trans.__('Loading…')}</p>
+  );
 }

@@ -1,5 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+const KIB = 1024;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
 /** A run's or a cluster's state in words. */
 export function stateText(state: string, trans: TranslationBundle): string {
   const texts: Readonly<Record<string, string>> = {
@@ -94,4 +97,26 @@ export function agoText(iso: string, trans: TranslationBundle): string {
   return minutes > 0
     ? trans.__('%1 min ago', minutes)
     : trans.__('%1 s ago', seconds);
+}
+
+/** The unit in which so many bytes are best read, and its bytes. */
+export function byteUnit(bytes: number): { name: string; size: number } {
+  let step = 0;
+  while (bytes >= KIB ** (step + 1) && step < UNITS.length - 1) {
+    step += 1;
+  }
+  return { name: UNITS[step], size: KIB ** step };
+}
+
+/** Bytes as people read them: 1.5 GiB. */
+export function bytesText(bytes: number): string {
+  const { name, size } = byteUnit(bytes);
+  return `${numberText(bytes / size)} ${name}`;
+}
+
+/** Three digits that count. */
+export function numberText(value: number): string {
+  return new Intl.NumberFormat(pageLanguage(), {
+    maximumSignificantDigits: 3
+  }).format(value);
 }

@@ -1,49 +1,44 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { IMetric, IMetrics } from './client';
-import { Sparkline } from './sparkline';
-import { metricText, sourceText, valueText } from './words';
+import { Chart } from '../charts/chart';
+import { IMetricChart, metricCharts } from './chartData';
+import { IMetrics } from './client';
+import { sourceText } from './words';
 
 /**
- * Each metric with its course and its figures, and where they come from.
+ * A chart of each metric with its figures, and where they come from.
  */
 export function Charts(props: {
   found: IMetrics;
   trans: TranslationBundle;
 }): JSX.Element {
   const { found, trans } = props;
+  const key = React.useId();
+  // Drawn again only for other values.
+  const charts = React.useMemo(
+    () => metricCharts(found, trans),
+    [found, trans]
+  );
   return (
     <>
-      {found.metrics.length > 0 && (
-        <table className="jp-HyperPod-Metrics">
-          <thead>
-            <tr>
-              <th scope="col">{trans.__('Metric')}</th>
-              <th scope="col">{trans.__('Trend')}</th>
-              <th scope="col">{trans.__('Latest')}</th>
-              <th scope="col">{trans.__('Mean')}</th>
-              <th scope="col">{trans.__('Min.')}</th>
-              <th scope="col">{trans.__('Max.')}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.metrics.map(metric => (
-              <Row
-                key={metric.name}
-                metric={metric}
-                found={found}
-                trans={trans}
-              />
-            ))}
-          </tbody>
-        </table>
-      )}
-      {found.metrics.length > 0 && (
-        <p className="jp-HyperPod-Message">
-          {trans.__('Source: %1', sourceText(found.source))}
-        </p>
-      )}
+      <div className="jp-HyperPod-Metrics">
+        {charts.map(chart => (
+          <Chart
+            key={chart.name}
+            chart={chart}
+            cursorKey={key}
+            spoken={chart.figures.map(one => one.join(' ')).join(', ')}
+          >
+            {at => <Figures chart={chart} at={at} trans={trans} />}
+          </Chart>
+        ))}
+      </div>
+      <p className="jp-HyperPod-Message">
+        {charts.length > 0
+          ? trans.__('Source: %1', sourceText(found.source))
+          : trans.__('No measurements in this time.')}
+      </p>
       {found.notes.map(note => (
         <p key={note} className="jp-HyperPod-Message">
           {note}
@@ -53,38 +48,33 @@ export function Charts(props: {
   );
 }
 
-function Row(props: {
-  metric: IMetric;
-  found: IMetrics;
+/** The latest value, or that at the cursor; mean, minimum and maximum; the limit if there is one. */
+function Figures(props: {
+  chart: IMetricChart;
+  at: number | null;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { found, metric, trans } = props;
-  const { highest, last, lowest, mean, points, unit } = metric;
-  const name = metricText(metric.name, trans);
-  const text = (value: number) => valueText(value, unit);
+  const { at, chart, trans } = props;
+  const [latest, ...others] = chart.figures;
+  const value = at === null ? null : chart.curves[0].values[at];
   return (
-    <tr>
-      <th scope="row">{name}</th>
-      <td>
-        <Sparkline
-          points={points}
-          begin={Date.parse(found.begin)}
-          end={Date.parse(found.end)}
-          period={found.period_s * 1000}
-          top={unit === 'percent' ? 100 : highest}
-          label={trans.__(
-            '%1: from %2 to %3, now %4',
-            name,
-            text(lowest),
-            text(highest),
-            text(last)
-          )}
-        />
-      </td>
-      <td>{text(last)}</td>
-      <td>{text(mean)}</td>
-      <td>{text(lowest)}</td>
-      <td>{text(highest)}</td>
-    </tr>
+    <dl className="jp-HyperPod-Metrics-figures">
+      <dt>{at === null ? latest[0] : trans.__('Then')}</dt>
+      <dd>
+        {at === null ? latest[1] : value === null ? '–' : chart.text(value)}
+      </dd>
+      {others.map(([name, text]) => (
+        <React.Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{text}</dd>
+        </React.Fragment>
+      ))}
+      {chart.limit !== null && (
+        <>
+          <dt className="jp-HyperPod-Metrics-limit">{trans.__('Limit')}</dt>
+          <dd>{chart.text(chart.limit)}</dd>
+        </>
+      )}
+    </dl>
   );
 }

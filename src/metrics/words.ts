@@ -1,6 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { pageLanguage } from '../components/words';
+import { bytesText, numberText } from '../components/words';
 
 /** What a metric measures; the server's own word where it is newer than this page. */
 export function metricText(name: string, trans: TranslationBundle): string {
@@ -57,8 +57,6 @@ export function sourceText(source: string): string {
   }
 }
 
-const STEPS = ['B/s', 'KiB/s', 'MiB/s', 'GiB/s', 'TiB/s'];
-
 /** A value with its unit, as the user's language writes numbers. */
 export function valueText(value: number, unit: string): string {
   switch (unit) {
@@ -68,21 +66,9 @@ export function valueText(value: number, unit: string): string {
       return `${numberText(value)} °C`;
     case 'packets/s':
       return `${numberText(value)} /s`;
-    case 'bytes/s': {
-      let step = 0;
-      while (value >= 1024 && step < STEPS.length - 1) {
-        value /= 1024;
-        step += 1;
-      }
-      return `${numberText(value)} ${STEPS[step]}`;
-    }
+    case 'bytes/s':
+      return `${bytesText(value)}/s`;
     default:
       return numberText(value);
   }
-}
-
-function numberText(value: number): string {
-  return new Intl.NumberFormat(pageLanguage(), {
-    maximumSignificantDigits: 3
-  }).format(value);
 }

@@ -1,57 +1,19 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { IChart, ICurve } from '../charts/data';
+import { bytesText, byteUnit, numberText } from '../components/words';
 import { IResourceSeries, IRunResources } from './client';
-import { bytesText, byteUnit, numberText } from './words';
 
 /**
- * One line of a chart.
+ * What a rank or a node used.
  */
-export interface ICurve {
-  readonly label: string;
-  /** In the chart's unit, one for each time; null where nothing is known. */
-  readonly values: readonly (number | null)[];
+export interface IRunCurve extends ICurve {
   /** The newest and the largest value in words. */
   readonly last: string;
   readonly peak: string;
 }
 
-/**
- * A chart: curves over time, in one unit.
- */
-export interface IChart {
-  readonly name: string;
-  readonly title: string;
-  readonly unit: string;
-  /** Unix seconds. */
-  readonly times: readonly number[];
-  /** The value at the upper edge; null: the largest one. */
-  readonly top: number | null;
-  readonly curves: readonly ICurve[];
-  /** A value in words. */
-  readonly text: (value: number) => string;
-}
-
-/** Colours that are told from each other, in light and dark themes, by most people. */
-const COLOURS = [
-  '#4c78d0',
-  '#e07b39',
-  '#2f9e76',
-  '#c2559d',
-  '#b59410',
-  '#7a63c9',
-  '#37a3b8',
-  '#c7504c'
-];
-
-/** A curve's colour: after the last one they begin anew. */
-export function curveColour(index: number): string {
-  return COLOURS[index % COLOURS.length];
-}
-
-/** Those that begin anew are dashed. */
-export function isDashed(index: number): boolean {
-  return index >= COLOURS.length;
-}
+export type IRunChart = IChart<IRunCurve>;
 
 /** Whose curves are shown. */
 export type ChartScope = 'ranks' | 'nodes';
@@ -68,7 +30,7 @@ export function resourceCharts(
   scope: ChartScope,
   nodes: readonly string[],
   trans: TranslationBundle
-): readonly IChart[] {
+): readonly IRunChart[] {
   const titles: readonly (readonly [SeriesKind, string])[] = [
     ['gpu', trans.__('GPU utilisation')],
     ['gpu_memory', trans.__('GPU memory')],
@@ -100,7 +62,7 @@ function chartOf(
   found: IRunResources,
   nodes: readonly string[],
   trans: TranslationBundle
-): IChart {
+): IRunChart {
   const isBytes = kind === 'memory' || kind === 'gpu_memory';
   const largest = Math.max(0, ...series.map(one => one.peak ?? 0));
   const scale = isBytes ? byteUnit(largest) : { name: '', size: 1 };

@@ -5,10 +5,10 @@ import * as React from 'react';
 import { ApiError, isRecord } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
+import { bytesText } from '../components/words';
 import { ICodeFile, IRunClient } from './client';
 import { DiffView } from './diffView';
 import { IRun } from './types';
-import { bytesText } from './words';
 
 /** What the server says of a file that is no text, or too long. */
 const UNREADABLE = ['no_text', 'too_long'];

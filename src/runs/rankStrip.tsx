@@ -1,9 +1,10 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { bytesText } from '../components/words';
 import { ILogAttempt } from '../logs/types';
 import { IRankStatus, IRunResources } from './client';
-import { bytesText, secondsBetween, spanText } from './words';
+import { secondsBetween, spanText } from './words';
 
 /**
  * What shows the ranks.

@@ -5,8 +5,9 @@ import { isRecord } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { LoadedText } from '../components/loadedText';
 import { useLoaded } from '../components/useLoaded';
+import { bytesText } from '../components/words';
 import { IRunClient } from './client';
-import { bytesText, spanText } from './words';
+import { spanText } from './words';
 
 type Shown = 'table' | 'script' | 'json';
 

@@ -3,9 +3,9 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
+import { bytesText, numberText } from '../components/words';
 import { IRun, isEnded } from './types';
 import { IUsage } from './client';
-import { bytesText, numberText } from './words';
 
 const HOUR = 3600;
 

@@ -1,32 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { pageLanguage } from '../components/words';
+import { numberText } from '../components/words';
 import type { IRun } from './types';
-
-const KIB = 1024;
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-/** The unit in which a number of bytes is best read, and its bytes. */
-export function byteUnit(bytes: number): { name: string; size: number } {
-  let step = 0;
-  while (bytes >= KIB ** (step + 1) && step < UNITS.length - 1) {
-    step += 1;
-  }
-  return { name: UNITS[step], size: KIB ** step };
-}
-
-/** Bytes as people read them: 1.5 GiB. */
-export function bytesText(bytes: number): string {
-  const { name, size } = byteUnit(bytes);
-  return `${numberText(bytes / size)} ${name}`;
-}
-
-/** Three digits that count. */
-export function numberText(value: number): string {
-  return new Intl.NumberFormat(pageLanguage(), {
-    maximumSignificantDigits: 3
-  }).format(value);
-}
 
 /** Seconds as a clock shows them: 4:12, 1:04:12. */
 export function clockText(seconds: number): string {

@@ -3,10 +3,19 @@ import { Widget } from '@lumino/widgets';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
+import { metricCharts } from '../chartData';
 import { IMetrics, IMetricsClient, ISubject } from '../client';
 import { MetricsPage } from '../page';
-import { unbroken } from '../sparkline';
 import { valueText } from '../words';
+
+/* jsdom cannot draw. */
+jest.mock('../../charts/plot', () => ({
+  drawPlot: () => ({
+    setChart: jest.fn(),
+    focus: jest.fn(),
+    destroy: jest.fn()
+  })
+}));
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -60,33 +69,25 @@ function pageOf(answers: (subject: ISubject) => Promise<IMetrics>): {
 }
 
 describe('The page of metrics', () => {
-  it('shows each metric with its chart, which has a gap where nothing was measured', async () => {
+  it('shows a chart of each metric with its figures', async () => {
     const { page } = pageOf(() => Promise.resolve(answer()));
-    await until(() => page.node.querySelector('svg') !== null);
-    const cells = [...page.node.querySelectorAll('tbody tr > *')];
-    expect(cells.map(cell => cell.textContent)).toEqual([
-      'GPU utilisation',
-      '',
-      '50 %',
-      '30 %',
-      '0 %',
-      '100 %'
-    ]);
-    const chart = page.node.querySelector('svg');
-    expect(chart?.getAttribute('aria-label')).toBe(
-      'GPU utilisation: from 0 % to 100 %, now 50 %'
+    await until(() => page.node.querySelector('dl') !== null);
+    expect(page.node.querySelector('figcaption')?.textContent).toBe(
+      'GPU utilisation'
     );
-    const lines = [...page.node.querySelectorAll('polyline')];
-    expect(lines.map(line => line.getAttribute('points'))).toEqual([
-      '0,31 24,31 24,1 48,1',
-      '216,16 240,16'
-    ]);
+    expect(page.node.querySelector('dl')?.textContent).toBe(
+      'Latest50 %Mean30 %Min.0 %Max.100 %'
+    );
+    const chart = page.node.querySelector('[role=img]');
+    expect(chart?.getAttribute('aria-label')).toBe(
+      'GPU utilisation. Latest 50 %, Mean 30 %, Min. 0 %, Max. 100 %'
+    );
     page.dispose();
   });
 
   it('asks anew for another time', async () => {
     const { page, asked } = pageOf(() => Promise.resolve(answer()));
-    await until(() => page.node.querySelector('svg') !== null);
+    await until(() => page.node.querySelector('figure') !== null);
     const select = page.node.querySelector('select');
     if (select === null) {
       throw new Error('there is no choice of times');
@@ -107,7 +108,8 @@ describe('The page of metrics', () => {
         : Promise.resolve(answer({ metrics: [], notes }))
     );
     await until(() => page.node.textContent?.includes(notes[0]) ?? false);
-    expect(page.node.querySelector('table')).toBeNull();
+    expect(page.node.querySelector('figure')).toBeNull();
+    expect(page.node.textContent).toContain('No measurements in this time.');
     wrong = true;
     const select = page.node.querySelector('select');
     select?.dispatchEvent(new Event('change', { bubbles: true }));
@@ -130,17 +132,32 @@ describe('The page of metrics', () => {
   });
 });
 
-describe('The parts of a chart', () => {
-  it('are divided where periods have no value', () => {
-    const points = [0, 60, 180, 240].map(time => ({
-      time: new Date(time).toISOString(),
-      value: 1
-    }));
-    expect(unbroken(points, 60).map(part => part.map(p => p.time))).toEqual([
-      [0, 60],
-      [180, 240]
-    ]);
-    expect(unbroken([], 60)).toEqual([]);
+describe('The chart of a metric', () => {
+  it('covers the whole time, with gaps where nothing was measured', () => {
+    const [chart] = metricCharts(answer(), trans);
+    const begin = Date.parse(BEGIN) / 1000;
+    expect(chart.times).toHaveLength(10);
+    expect([chart.times[0], chart.times[9]]).toEqual([begin, begin + 540]);
+    const gap = Array.from({ length: 7 }, () => null);
+    expect(chart.curves[0].values).toEqual([0, 100, ...gap, 50]);
+    expect([chart.top, chart.limit]).toEqual([100, null]);
+  });
+
+  it('has a limit only for what can be full', () => {
+    const [{ points, ...metric }] = answer().metrics;
+    const names = ['gpu-memory', 'gpu-temperature', 'cpu', 'memory'];
+    const metrics = names.map(name => ({ ...metric, name, points }));
+    expect(
+      metricCharts(answer({ metrics }), trans).map(one => one.limit)
+    ).toEqual([100, null, null, 100]);
+  });
+
+  it('has bytes in one unit', () => {
+    const [metric] = answer().metrics;
+    const metrics = [{ ...metric, unit: 'bytes/s', highest: 3 * 1024 ** 3 }];
+    const [chart] = metricCharts(answer({ metrics }), trans);
+    expect(chart.text(2)).toBe('2 GiB/s');
+    expect(chart.curves[0].values[1]).toBe(100 / 1024 ** 3);
   });
 });
 

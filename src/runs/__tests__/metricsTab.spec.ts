@@ -7,6 +7,15 @@ import { ApiError } from '../../api';
 import { IRunMetrics } from '../client';
 import { MetricsTab } from '../metricsTab';
 
+/* jsdom cannot draw. */
+jest.mock('../../charts/plot', () => ({
+  drawPlot: () => ({
+    setChart: jest.fn(),
+    focus: jest.fn(),
+    destroy: jest.fn()
+  })
+}));
+
 const trans = nullTranslator.load('hyperpod_jlab');
 const HOUR = 3_600_000;
 
@@ -76,7 +85,7 @@ describe('The metrics of a run', () => {
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(asked).toEqual([]);
     tab.show();
-    await until(() => tab.node.querySelector('svg') !== null);
+    await until(() => tab.node.querySelector('figure') !== null);
     expect(asked).toEqual(['run-1']);
     await again();
     expect(asked.length).toBe(2);
@@ -84,14 +93,14 @@ describe('The metrics of a run', () => {
 
   it('of a run that is long over are asked for once', async () => {
     show(() => Promise.resolve(answer(HOUR, { a: 50 })));
-    await until(() => tab.node.querySelector('svg') !== null);
+    await until(() => tab.node.querySelector('figure') !== null);
     await again();
     expect(asked.length).toBe(1);
   });
 
   it('are the mean over its nodes, or of the one that is chosen', async () => {
     show(() => Promise.resolve(answer(0, { a: 20, b: 80 })));
-    const last = () => tab.node.querySelector('tbody td:nth-of-type(2)');
+    const last = () => tab.node.querySelector('dd');
     await until(() => last() !== null);
     expect(last()?.textContent).toBe('50 %');
     const select = tab.node.querySelector('select');
@@ -126,7 +135,7 @@ describe('The metrics of a run', () => {
     expect(tab.node.textContent).toContain('not now');
     fails = false;
     tab.node.querySelector<HTMLElement>('button')?.click();
-    await until(() => tab.node.querySelector('svg') !== null);
+    await until(() => tab.node.querySelector('figure') !== null);
     expect(tab.node.querySelector('[role="alert"]')).toBeNull();
   });
 });

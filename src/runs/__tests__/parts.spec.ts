@@ -2,12 +2,13 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import { answerOf } from '../../__tests__/answers';
 import { ApiError } from '../../api';
+import { bytesText } from '../../components/words';
 import { resourceCharts } from '../chartData';
 import { sortedFiles } from '../codeTab';
 import { failedLines } from '../failureCard';
 import { settingsOf } from '../settingsTab';
 import { phasesOf } from '../timeLine';
-import { bytesText, clockText } from '../words';
+import { clockText } from '../words';
 import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');

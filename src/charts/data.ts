@@ -1,0 +1,55 @@
+/**
+ * One line of a chart.
+ */
+export interface ICurve {
+  readonly label: string;
+  /** In the chart's unit, one for each time; null where nothing is known. */
+  readonly values: readonly (number | null)[];
+}
+
+/**
+ * A chart: curves over time, in one unit.
+ */
+export interface IChart<C extends ICurve = ICurve> {
+  readonly name: string;
+  readonly title: string;
+  /** Beside the title. */
+  readonly unit: string;
+  /** Unix seconds. */
+  readonly times: readonly number[];
+  /** The value at the upper edge; null: the largest one. */
+  readonly top: number | null;
+  /** A value that must not be reached, drawn as a line. */
+  readonly limit?: number | null;
+  /** Whether only whole numbers stand at the axis. */
+  readonly isWhole?: boolean;
+  /** Whether a curve is broken where nothing is known. */
+  readonly hasGaps?: boolean;
+  readonly curves: readonly C[];
+  /** A value in words. */
+  readonly text: (value: number) => string;
+}
+
+/** Colours that are told from each other, in light and dark themes, by most people. */
+const COLOURS = [
+  '#4c78d0',
+  '#e07b39',
+  '#2f9e76',
+  '#c2559d',
+  '#b59410',
+  '#7a63c9',
+  '#37a3b8',
+  '#c7504c'
+];
+
+/** The colour of one of so many curves: one alone has the theme's; after the last colour they begin anew. */
+export function curveColour(index: number, count: number): string {
+  return count === 1
+    ? 'var(--jp-brand-color1)'
+    : COLOURS[index % COLOURS.length];
+}
+
+/** Those that begin anew are dashed. */
+export function isDashed(index: number): boolean {
+  return index >= COLOURS.length;
+}

@@ -1,0 +1,206 @@
+import uPlot from 'uplot';
+
+import { pageLanguage } from '../components/words';
+import { curveColour, IChart, isDashed } from './data';
+
+const AXIS_WIDTH = 64;
+/** So much room above a fixed upper edge: a line that lies on it is seen. */
+const ABOVE = 1.05;
+/** Steps of an axis with whole numbers. */
+const WHOLE = [1, 10, 100, 1e3, 1e4, 1e5].flatMap(ten => [
+  ten,
+  2 * ten,
+  5 * ten
+]);
+
+/**
+ * A drawn chart.
+ */
+export interface IPlot {
+  /** Draw other values of the same curves. */
+  setChart(chart: IChart): void;
+  /** Bring one curve to the front; null for all. */
+  focus(index: number | null): void;
+  destroy(): void;
+}
+
+/**
+ * Draws a chart into a node, anew for another theme or size. All charts with one key share the cursor.
+ *
+ * @param onCursor - is told at which of the times the cursor is; null: nowhere
+ */
+export function drawPlot(
+  node: HTMLElement,
+  chart: IChart,
+  key: string,
+  onCursor: (index: number | null) => void
+): IPlot {
+  let current = chart;
+  let colours = coloursOf(node, chart);
+  const axis = {
+    stroke: () => colours.text,
+    font: `11px ${getComputedStyle(node).fontFamily}`,
+    ticks: { show: false },
+    grid: { stroke: () => colours.grid, width: 1 }
+  };
+  const plot = new uPlot(
+    {
+      width: Math.max(1, node.clientWidth),
+      height: Math.max(1, node.clientHeight),
+      padding: [8, 12, 0, 0],
+      legend: { show: false },
+      focus: { alpha: 0.25 },
+      cursor: {
+        sync: { key, setSeries: false },
+        drag: { x: false, y: false },
+        points: { size: 6 }
+      },
+      scales: {
+        x: { time: true },
+        y: { range: (_, __, largest) => [0, topOf(current, largest)] }
+      },
+      axes: [
+        {
+          ...axis,
+          size: 24,
+          space: 84,
+          grid: { show: false },
+          values: (_, splits) =>
+            splits.map(time => momentOf(time, splits[1] - splits[0]))
+        },
+        {
+          ...axis,
+          size: AXIS_WIDTH,
+          space: 28,
+          ...(chart.isWhole && { incrs: WHOLE }),
+          values: (_, splits) => splits.map(value => current.text(value))
+        }
+      ],
+      series: [
+        {},
+        ...chart.curves.map((curve, index) => ({
+          label: curve.label,
+          stroke: () => colours.curves[index],
+          ...(chart.curves.length === 1 && { fill: () => colours.fill }),
+          width: 1.5,
+          dash: isDashed(index) ? [6, 3] : undefined,
+          points: { show: chart.times.length < 3, filter: pointsAlone },
+          spanGaps: !chart.hasGaps
+        }))
+      ],
+      hooks: {
+        setCursor: [self => onCursor(self.cursor.idx ?? null)],
+        draw: [self => drawLimit(self, chart.limit ?? null, colours.limit)]
+      }
+    },
+    dataOf(chart),
+    node
+  );
+  const resized = new ResizeObserver(() => {
+    const { clientHeight: height, clientWidth: width } = node;
+    if (width > 0) {
+      plot.setSize({ width, height });
+    }
+  });
+  resized.observe(node);
+  const themed = new MutationObserver(() => {
+    colours = coloursOf(node, chart);
+    plot.redraw();
+  });
+  const attributeFilter = ['data-jp-theme-name', 'data-jp-theme-light'];
+  themed.observe(document.body, { attributeFilter });
+  return {
+    setChart: next => {
+      current = next;
+      plot.setData(dataOf(next));
+    },
+    focus: index =>
+      plot.setSeries(index === null ? null : index + 1, { focus: true }),
+    destroy: () => {
+      resized.disconnect();
+      themed.disconnect();
+      plot.destroy();
+    }
+  };
+}
+
+/** The theme's colours, as a canvas understands them. */
+function coloursOf(
+  node: HTMLElement,
+  chart: IChart
+): Record<'text' | 'grid' | 'limit' | 'fill', string> & { curves: string[] } {
+  const shown = (css: string) => {
+    node.style.color = css;
+    const { color } = getComputedStyle(node);
+    node.style.color = '';
+    return color;
+  };
+  return {
+    text: shown('var(--jp-ui-font-color2)'),
+    grid: shown('var(--jp-border-color2)'),
+    limit: shown('var(--jp-error-color1)'),
+    fill: shown('color-mix(in srgb, var(--jp-brand-color1) 15%, transparent)'),
+    curves: chart.curves.map((_, index) =>
+      shown(curveColour(index, chart.curves.length))
+    )
+  };
+}
+
+/** A value between two gaps is no line: it is drawn as a dot. */
+function pointsAlone(
+  self: uPlot,
+  series: number,
+  isShown: boolean
+): number[] | null {
+  if (isShown || self.series[series].spanGaps) {
+    return null;
+  }
+  const values = self.data[series];
+  const alone: number[] = [];
+  values.forEach((value, at) => {
+    if (value !== null && values[at - 1] == null && values[at + 1] == null) {
+      alone.push(at);
+    }
+  });
+  return alone;
+}
+
+function drawLimit(self: uPlot, limit: number | null, colour: string): void {
+  if (limit === null) {
+    return;
+  }
+  const { ctx } = self;
+  const { left, width } = self.bbox;
+  const y = Math.round(self.valToPos(limit, 'y', true));
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+  ctx.beginPath();
+  ctx.moveTo(left, y);
+  ctx.lineTo(left + width, y);
+  ctx.stroke();
+  ctx.restore();
+}
+
+/** A time on the axis, as precise as its steps. */
+function momentOf(time: number, step: number): string {
+  const second = step < 60 ? '2-digit' : undefined;
+  const day = step >= 86_400 ? 'short' : undefined;
+  return new Intl.DateTimeFormat(pageLanguage(), {
+    hour: '2-digit',
+    minute: '2-digit',
+    second,
+    hour12: false,
+    weekday: day
+  }).format(new Date(time * 1000));
+}
+
+function dataOf(chart: IChart): uPlot.AlignedData {
+  return [[...chart.times], ...chart.curves.map(curve => [...curve.values])];
+}
+
+function topOf(chart: IChart, largest: number | null): number {
+  // A chart of noughts needs some height too.
+  return chart.top ? chart.top * ABOVE : (largest ?? 0) * 1.1 || 1;
+}
