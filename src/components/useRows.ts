@@ -43,11 +43,10 @@ export function useRows(
   ids: readonly string[],
   { checks = false, open, remove }: IRows.IOptions
 ): IRows {
-  const [focused, setFocused] = React.useState<string | null>(null);
   const [anchor, setAnchor] = React.useState<string | null>(null);
   const [all, setChosen] = React.useState<ReadonlySet<string>>(new Set());
   const chosen = new Set(ids.filter(id => all.has(id)));
-  const { current, hold } = useStop(ids, focused);
+  const { current, hold, setFocused } = useStop(ids);
   const choose = (next: Iterable<string>, from: string | null) => {
     setChosen(new Set(remove ? next : []));
     setAnchor(from);
@@ -122,10 +121,7 @@ export function useRows(
       'data-row': id,
       tabIndex: id === current ? 0 : -1,
       'aria-pressed': chosen.has(id) ? true : undefined,
-      onFocus: () => {
-        setFocused(id);
-        hold();
-      },
+      onFocus: () => hold(id),
       onClick: event => {
         if (remove && event.shiftKey) {
           reach(id);
@@ -145,15 +141,18 @@ export function useRows(
 /**
  * The tab stop: the row that has or had the focus; where that is gone, the row in its place.
  *
- * @returns the stop, and what is to be called when a row gets the focus
+ * @returns the stop, what is to be called when a row gets the focus, and what makes another row the stop
  */
-function useStop(
-  ids: readonly string[],
-  focused: string | null
-): { current: string | null; hold: () => void } {
+function useStop(ids: readonly string[]): {
+  current: string | null;
+  hold: (id: string) => void;
+  setFocused: (id: string) => void;
+} {
+  const [focused, setFocused] = React.useState<string | null>(null);
   const place = React.useRef(0);
   const at = focused === null ? 0 : ids.indexOf(focused);
-  const current = ids[at < 0 ? place.current : at] ?? ids.at(-1) ?? null;
+  const current =
+    ids[at < 0 ? place.current : at] ?? ids[ids.length - 1] ?? null;
   const held = React.useRef<{ row: Element; list: HTMLElement } | null>(null);
   React.useLayoutEffect(() => {
     place.current = current === null ? 0 : ids.indexOf(current);
@@ -166,12 +165,13 @@ function useStop(
       }
     }
   });
-  const hold = () => {
+  const hold = (id: string) => {
+    setFocused(id);
     const row = document.activeElement;
     const list = row?.closest<HTMLElement>('.lm-Widget');
     held.current = row && list ? { row, list } : null;
   };
-  return { current, hold };
+  return { current, hold, setFocused };
 }
 
 /** Where a key leads; undefined for a key that leads nowhere. */
