@@ -151,6 +151,15 @@ def refresh_until(shown: Locator, there: Locator, count: int = 1) -> None:
     expect(there).to_have_count(count)
 
 
+def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
+    """Press Tab until something has the focus."""
+    for _ in range(60):
+        if target.evaluate("node => node === document.activeElement"):
+            break
+        page.keyboard.press(key)
+    expect(target).to_be_focused()
+
+
 def log_lines(page: Page, owner: str = CARD) -> list[str]:
     """All rows that a card (or a run page) holds, drawn or not."""
     return list(page.evaluate(_LOG_ROWS, owner) or [])

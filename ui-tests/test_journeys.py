@@ -18,6 +18,7 @@ from lab_page import (
     open_notebook,
     run_all,
     run_tab,
+    tab_to,
     use_theme,
     violations,
     wait_for_line,
@@ -62,11 +63,7 @@ def test_keyboard_leads_from_the_panel_to_the_log(page: Page, lab: LabServer) ->
     page.keyboard.press("Enter")
     item = page.locator(PANEL).get_by_role("button", name="keyboard")
     expect(item).to_be_visible()
-    for _ in range(40):
-        if item.evaluate("node => node === document.activeElement"):
-            break
-        page.keyboard.press("Tab")
-    expect(item).to_be_focused()
+    tab_to(page, item)
     page.keyboard.press("Enter")
     log = page.locator(RUN_PAGE).get_by_role("log")
     expect(log).to_be_focused()

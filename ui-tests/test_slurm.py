@@ -23,6 +23,7 @@ from lab_page import (
     refresh_until,
     row,
     run_tab,
+    tab_to,
     use_theme,
     violations,
     wait_for_line,
@@ -291,15 +292,6 @@ def test_own_and_others_jobs_in_the_table(
     assert look(slurm, own[0], "%T") == "CANCELLED"
     assert look(slurm, own[1], "%T") == "PENDING"
     assert look(slurm, other, "%T") == "PENDING"
-
-
-def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
-    """Press Tab until something has the focus."""
-    for _ in range(60):
-        if target.evaluate("node => node === document.activeElement"):
-            break
-        page.keyboard.press(key)
-    expect(target).to_be_focused()
 
 
 def test_the_keyboard_alone_holds_a_job(

@@ -41,6 +41,16 @@ export interface INodesTable extends INodeOpeners {
 export function NodesTable(props: INodesTable): JSX.Element {
   const { client, cluster, isShown, nodeClient, trans, view } = props;
   const [node, setNode] = React.useState(props.node);
+  const root = React.useRef<HTMLDivElement>(null);
+  const close = () => {
+    // The focus goes back to the node's name.
+    root.current
+      ?.querySelector<HTMLElement>(
+        '.jp-HyperPod-Table-name[aria-expanded=true]'
+      )
+      ?.focus();
+    setNode(null);
+  };
   const actions = useNodeActions({ client: nodeClient, cluster, trans });
   const load = useAnew(
     () => (query: ITableQuery) => client.table(cluster, 'nodes', query),
@@ -61,7 +71,7 @@ export function NodesTable(props: INodesTable): JSX.Element {
     )
   };
   return (
-    <div className="jp-HyperPod-WithDrawer">
+    <div className="jp-HyperPod-WithDrawer" ref={root}>
       <ServerTable
         load={load}
         label={trans.__('Nodes')}
@@ -80,7 +90,7 @@ export function NodesTable(props: INodesTable): JSX.Element {
           key={node}
           node={node}
           columns={others}
-          close={() => setNode(null)}
+          close={close}
         />
       )}
     </div>

@@ -27,7 +27,7 @@ export interface IRows {
 
 export namespace IRows {
   export interface IOptions {
-    /** Open a row; a double click pins it. */
+    /** Open a row; a double click or Enter pins it. */
     readonly open: (id: string, pin: boolean) => void;
     /** What the key Delete does to rows; several can be chosen where it does something. */
     readonly remove?: (ids: readonly string[]) => void;
@@ -43,12 +43,10 @@ export function useRows(
   ids: readonly string[],
   { checks = false, open, remove }: IRows.IOptions
 ): IRows {
-  const [focused, setFocused] = React.useState<string | null>(null);
   const [anchor, setAnchor] = React.useState<string | null>(null);
   const [all, setChosen] = React.useState<ReadonlySet<string>>(new Set());
   const chosen = new Set(ids.filter(id => all.has(id)));
-  const current =
-    focused !== null && ids.includes(focused) ? focused : (ids[0] ?? null);
+  const { current, hold, setFocused } = useStop(ids);
   const choose = (next: Iterable<string>, from: string | null) => {
     setChosen(new Set(remove ? next : []));
     setAnchor(from);
@@ -89,6 +87,8 @@ export function useRows(
     const isControl = event.ctrlKey || event.metaKey;
     if (to !== undefined && !isControl && !event.altKey) {
       move(event, to);
+    } else if (event.key === 'Enter' && !isControl && !event.altKey) {
+      open(current, true);
     } else if (event.key === 'Delete' && remove) {
       remove(meant(current));
     } else if (event.key === 'Escape' && chosen.size > 0) {
@@ -121,7 +121,7 @@ export function useRows(
       'data-row': id,
       tabIndex: id === current ? 0 : -1,
       'aria-pressed': chosen.has(id) ? true : undefined,
-      onFocus: () => setFocused(id),
+      onFocus: () => hold(id),
       onClick: event => {
         if (remove && event.shiftKey) {
           reach(id);
@@ -136,6 +136,42 @@ export function useRows(
       }
     })
   };
+}
+
+/**
+ * The tab stop: the row that has or had the focus; where that is gone, the row in its place.
+ *
+ * @returns the stop, what is to be called when a row gets the focus, and what makes another row the stop
+ */
+function useStop(ids: readonly string[]): {
+  current: string | null;
+  hold: (id: string) => void;
+  setFocused: (id: string) => void;
+} {
+  const [focused, setFocused] = React.useState<string | null>(null);
+  const place = React.useRef(0);
+  const at = focused === null ? 0 : ids.indexOf(focused);
+  const current =
+    ids[at < 0 ? place.current : at] ?? ids[ids.length - 1] ?? null;
+  const held = React.useRef<{ row: Element; list: HTMLElement } | null>(null);
+  React.useLayoutEffect(() => {
+    place.current = current === null ? 0 : ids.indexOf(current);
+    if (held.current?.row.isConnected === false) {
+      const { list } = held.current;
+      held.current = null;
+      // The row with the focus is gone, or stands under another head now.
+      if (document.activeElement === document.body) {
+        (rowOf(list, current) ?? list).focus();
+      }
+    }
+  });
+  const hold = (id: string) => {
+    setFocused(id);
+    const row = document.activeElement;
+    const list = row?.closest<HTMLElement>('.lm-Widget');
+    held.current = row && list ? { row, list } : null;
+  };
+  return { current, hold, setFocused };
 }
 
 /** Where a key leads; undefined for a key that leads nowhere. */
@@ -159,7 +195,7 @@ function target(
   }
 }
 
-function rowOf(list: HTMLElement, id: string): HTMLElement | undefined {
+function rowOf(list: HTMLElement, id: string | null): HTMLElement | undefined {
   return Array.from(list.querySelectorAll<HTMLElement>('[data-row]')).find(
     row => row.dataset.row === id
   );

@@ -176,6 +176,9 @@ export class RunPage extends Panel {
       this._isChoosing = true;
       this._tabs.current = isLog ? this.log : this._overview;
       this._isChoosing = false;
+      if (isLog && document.activeElement === this.node) {
+        this.log.activate();
+      }
       this.model.isOverviewShown = !isLog;
     }
   }

@@ -85,10 +85,16 @@ export class RunsPage extends SignalWidget {
 
   protected override onActivateRequest(msg: Message): void {
     super.onActivateRequest(msg);
-    const row = this.node.querySelector<HTMLElement>(
-      '[data-row][tabindex="0"]'
-    );
-    (row ?? this.node).focus();
+    this.node.focus();
+    void this._focusRow();
+  }
+
+  /** The row where Tab would come to, once it is drawn. */
+  private async _focusRow(): Promise<void> {
+    await this.renderPromise;
+    if (document.activeElement === this.node) {
+      this.node.querySelector<HTMLElement>('[data-row][tabindex="0"]')?.focus();
+    }
   }
 
   protected override render(): JSX.Element {
@@ -121,12 +127,12 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
   const groups = groupedRuns(found.slice(0, most), view.group, trans);
   const rows = useRows(rowIds(groups, folded), {
     checks: true,
-    open: id => {
+    open: (id, pin) => {
       const group = groups.find(one => groupRow(one) === id);
       if (group && group.label !== null) {
         setFolded(toggled(folded, id));
       } else {
-        actions.openRun(id);
+        actions.openRun(id, pin);
       }
     },
     remove: ids => end(byIds(found, ids))
