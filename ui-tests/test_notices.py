@@ -31,7 +31,8 @@ def test_runs_end_in_one_notification_and_share_a_preview(page: Page, lab: LabSe
         for code in (0, 1, 0)
     ]
     rows = page.locator(f"{PANEL} .jp-HyperPod-Row")
-    second = rows.get_by_role("button").filter(has_text="sweep #2")
+    name = f"sweep · {runs[1].rsplit('-', 1)[-1]}"
+    second = rows.get_by_role("button").filter(has_text=name)
     expect(second).to_be_visible()
     # One click shows a preview, which the next one takes the place of.
     first = rows.locator(f"[data-row='{runs[0]}']")
@@ -39,7 +40,7 @@ def test_runs_end_in_one_notification_and_share_a_preview(page: Page, lab: LabSe
     expect(page.locator(PREVIEW)).to_contain_text("sweep")
     second.click()
     expect(page.locator(PREVIEW)).to_have_count(1)
-    expect(page.locator(PREVIEW)).to_contain_text("sweep #2")
+    expect(page.locator(PREVIEW)).to_contain_text(name)
     expect(page.locator(RUN_PAGE)).to_have_count(1)
     # A double click keeps it.
     second.dblclick()

@@ -13,7 +13,7 @@ MAX_SECONDS = 366 * 86400
 
 
 def parse_duration(text: str) -> int:
-    """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``02:00:00`` or Slurm's ``1-00:00:00``.
+    """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``1h 30m``, ``02:00:00`` or Slurm's ``1-00:00:00``.
 
     A bare number counts seconds; ``a:b`` is hours and minutes.
 
@@ -31,7 +31,7 @@ def parse_duration(text: str) -> int:
 def _parse_duration(text: str) -> int | None:
     if re.fullmatch(r"[0-9]{1,12}", text):
         return int(text)
-    if re.fullmatch(r"([0-9]{1,9}[smhdw])+", text):
+    if re.fullmatch(r"([0-9]{1,9}[smhdw] ?)+", text):
         return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhdw])", text))
     match = _SLURM_TIME.fullmatch(text)
     if match is None or ("-" not in text and ":" not in text):

@@ -142,7 +142,9 @@ function countText(model: LogViewModel, trans: TranslationBundle): string {
     return '';
   }
   if (search.error) {
-    return trans.__('Cannot search: %1', search.error.message);
+    return search.isRegex
+      ? trans.__('Invalid expression')
+      : trans.__('Cannot search');
   }
   if (search.busy && search.hits.length === 0) {
     return trans.__('Searching…');

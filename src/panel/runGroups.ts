@@ -13,9 +13,7 @@ export interface IRunGroup {
 }
 
 /**
- * The active runs, then the others by the day on which they were sent.
- *
- * @param runs - newest first
+ * The active runs, then the others by the day on which they ended, the last first.
  */
 export function groupRuns(
   runs: readonly IRun[],
@@ -26,17 +24,21 @@ export function groupRuns(
   if (active.length > 0) {
     groups.set(trans.__('Active'), active);
   }
-  for (const run of runs) {
-    if (!isActive(run)) {
-      const label = dayText(run.submitted_at ?? run.created_at, trans);
-      groups.set(label, [...(groups.get(label) ?? []), run]);
-    }
+  const ended = runs.filter(run => !isActive(run));
+  ended.sort((one, other) => endOf(other) - endOf(one));
+  for (const run of ended) {
+    const label = dayText(endOf(run), trans);
+    groups.set(label, [...(groups.get(label) ?? []), run]);
   }
   return [...groups].map(([label, found]) => ({ label, runs: found }));
 }
 
-function dayText(iso: string, trans: TranslationBundle): string {
-  const day = new Date(iso);
+function endOf({ created_at, ended_at, submitted_at }: IRun): number {
+  return Date.parse(ended_at ?? submitted_at ?? created_at);
+}
+
+function dayText(moment: number, trans: TranslationBundle): string {
+  const day = new Date(moment);
   const today = new Date();
   const yesterday = new Date();
   yesterday.setDate(today.getDate() - 1);

@@ -23,6 +23,7 @@ import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
 import type { IListActions } from './listMenu';
+import { runNames } from './names';
 import { IRun } from './types';
 import type { IStartNow } from './whyItWaits';
 
@@ -279,7 +280,7 @@ export async function actAfterQuestion(
 ): Promise<void> {
   const { clusterClient, runs, trans } = hyperPod;
   let change: IChange | null = null;
-  if (action === 'cancel' && !(await mayCancel(run, trans))) {
+  if (action === 'cancel' && !(await mayCancel(run, hyperPod))) {
     return;
   }
   if (action === 'requeue' && !(await mayRequeue(run.name, trans))) {
@@ -324,10 +325,10 @@ export async function cancelRuns(
     title: trans.__('Cancel %1 runs?', chosen.length),
     body: trans.__(
       '%1 will stop. Their output so far is kept. This can’t be undone.',
-      chosen.map(run => run.name).join(', ')
+      namesOf(chosen, runs)
     ),
     buttons: [
-      Dialog.cancelButton({ label: trans.__('Let them run') }),
+      Dialog.cancelButton({ label: trans.__('Keep them') }),
       Dialog.warnButton({ label: trans.__('Cancel %1 runs', chosen.length) })
     ]
   });
@@ -360,7 +361,7 @@ export async function deleteRuns(
     title: trans._n('Delete this run?', 'Delete %1 runs?', count),
     body: trans.__(
       'The code, logs and results of %1 will be removed. This can’t be undone.',
-      chosen.map(run => run.name).join(', ')
+      namesOf(chosen, runs)
     ),
     buttons: [Dialog.cancelButton(), Dialog.warnButton({ label })]
   });
@@ -395,18 +396,30 @@ function clustersOf({
   };
 }
 
+/** The names with which the lists tell runs apart. */
+function namesOf(chosen: readonly IRun[], { runs }: IHyperPod['runs']): string {
+  const names = runNames(runs);
+  return chosen.map(run => names.get(run.run_id) ?? run.name).join(', ');
+}
+
 async function mayCancel(
   run: IRun,
-  trans: TranslationBundle
+  { runs, trans }: IHyperPod
 ): Promise<boolean> {
+  const name = namesOf([run], runs);
+  const isWaiting = run.state === 'waiting';
   const answer = await showDialog({
     title: trans.__('Cancel this run?'),
-    body: trans.__(
-      '%1 will stop. Its output so far is kept. This can’t be undone.',
-      run.name
-    ),
+    body: isWaiting
+      ? trans.__('%1 will leave the queue. This can’t be undone.', name)
+      : trans.__(
+          '%1 will stop. Its output so far is kept. This can’t be undone.',
+          name
+        ),
     buttons: [
-      Dialog.cancelButton({ label: trans.__('Let it run') }),
+      Dialog.cancelButton({
+        label: isWaiting ? trans.__('Keep waiting') : trans.__('Let it run')
+      }),
       Dialog.warnButton({ label: trans.__('Cancel run') })
     ]
   });

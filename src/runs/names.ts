@@ -1,17 +1,17 @@
 import { IRun } from './types';
 
 /**
- * The names of runs by their ids; of several with one name the second oldest is “name #2”.
- *
- * @param runs - newest first
+ * The names of runs by their ids. Runs with the same name have the end of their id as well: it stays the same when others are deleted.
  */
 export function runNames(runs: readonly IRun[]): ReadonlyMap<string, string> {
-  const seen = new Map<string, number>();
-  const names = new Map<string, string>();
-  for (const { name, run_id } of [...runs].reverse()) {
-    const number = (seen.get(name) ?? 0) + 1;
-    seen.set(name, number);
-    names.set(run_id, number === 1 ? name : `${name} #${number}`);
+  const counts = new Map<string, number>();
+  for (const { name } of runs) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  return names;
+  return new Map(
+    runs.map(({ name, run_id }) => [
+      run_id,
+      counts.get(name) === 1 ? name : `${name} · ${run_id.split('-').pop()}`
+    ])
+  );
 }

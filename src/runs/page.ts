@@ -164,14 +164,14 @@ export class RunPage extends Panel {
     }
   }
 
-  /** While a run goes on, and after it succeeded, its log is wanted; else why it waits or failed. Once the user has chosen, nothing is changed. */
+  /** A run that runs or succeeded shows its log, others why they wait or failed. Once the user has chosen a tab, it stays. */
   private _chooseTab(run: IRun): void {
     if (this._isTabChosen) {
       return;
     }
     const isLog = !['submitting', 'waiting', 'failed'].includes(run.state);
-    // Who reads the log as the run fails goes on reading.
-    if (run.state !== 'failed' || !this._hasTab) {
+    // A reader keeps the tab when the run fails or is cancelled.
+    if (!this._hasTab || !['failed', 'cancelled'].includes(run.state)) {
       this._hasTab = true;
       this._isChoosing = true;
       this._tabs.current = isLog ? this.log : this._overview;

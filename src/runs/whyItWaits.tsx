@@ -163,30 +163,24 @@ function StartNow(props: IAnswerProps): JSX.Element | null {
     );
   }
   return (
-    <ul className="jp-HyperPod-Why-start">
+    <p className="jp-HyperPod-Why-start">
+      {trans.__('Could start now:')}
       {changes.map(change => (
-        <li key={change.text}>
-          {trans.__('Could start now %1', plainText(change.text))}
-          <button
-            type="button"
-            className="jp-HyperPod-button jp-mod-accept"
-            disabled={isBusy}
-            onClick={() => {
-              setBusy(true);
-              void switchTo(change).finally(() => setBusy(false));
-            }}
-          >
-            {switchText(change, trans)}
-          </button>
-        </li>
+        <button
+          key={change.text}
+          type="button"
+          className="jp-HyperPod-button jp-mod-accept"
+          disabled={isBusy}
+          onClick={() => {
+            setBusy(true);
+            void switchTo(change).finally(() => setBusy(false));
+          }}
+        >
+          {switchText(change, trans)}
+        </button>
       ))}
-    </ul>
+    </p>
   );
-}
-
-/** The change in words, without the options of the command line. */
-function plainText(text: string): string {
-  return text.replace(/ \(--.*\)$/, '');
 }
 
 /** The words of the button that makes a change. */

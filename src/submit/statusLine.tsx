@@ -51,6 +51,9 @@ export function StatusLine(props: IProps): JSX.Element {
   );
 }
 
+/** Code of the finding that the cluster did not check the run. */
+const UNCHECKED = 'unchecked';
+
 const SIGNS = { ok: '✓', busy: '○', error: '✗' } as const;
 
 function levelOf(model: SubmitModel): keyof typeof SIGNS {
@@ -60,7 +63,12 @@ function levelOf(model: SubmitModel): keyof typeof SIGNS {
   if (model.isBlocked) {
     return 'error';
   }
-  return model.busy || model.sending || model.error ? 'busy' : 'ok';
+  return model.busy || model.sending || isUnchecked(model) ? 'busy' : 'ok';
+}
+
+/** Whether nobody knows if the cluster would take the run. */
+function isUnchecked({ error, findings }: SubmitModel): boolean {
+  return error !== null || findings.some(({ code }) => code === UNCHECKED);
 }
 
 /** Nothing was said yet of what is to be run: that is no mistake. */
@@ -88,7 +96,9 @@ function stateWords({ model, trans }: IProps): string {
   if (model.isBlocked) {
     return trans.__('Cannot be submitted yet');
   }
-  return model.error ? trans.__('Not checked') : trans.__('Ready to submit');
+  return isUnchecked(model)
+    ? trans.__('The cluster did not answer')
+    : trans.__('Ready to submit');
 }
 
 function sizeWords({ model, trans }: IProps): string {

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from hyperpod_jlab.core.cluster import Blocker, Holder, StartNow, WaitReason
 from hyperpod_jlab.core.errors import HyperpodError
@@ -295,15 +296,14 @@ class AlternativeSearch:
         if nodes:
             self._alternatives.append((1, Alternative(nodes=nodes, limit=limit)))
             return
-        node_count = 1 if request.nodes > 1 else None
-        devices = await _binary_search(
-            request.devices - 1,
-            lambda n: starts_with(Alternative(nodes=node_count, devices=n, limit=limit)),
-        )
-        if devices:
-            self._alternatives.append(
-                (2, Alternative(nodes=node_count, devices=devices, limit=limit))
+        for node_count in [None] if request.nodes == 1 else [None, 1]:
+            base = Alternative(nodes=node_count, limit=limit)
+            devices = await _binary_search(
+                request.devices - 1, partial(_starts_with_devices, starts_with, base)
             )
+            if devices:
+                self._alternatives.append((2, replace(base, devices=devices)))
+                return
 
     def _other_queues(self) -> list[Awaitable[None]]:
         """The same resources in other queues, the largest first."""
@@ -378,6 +378,12 @@ class AlternativeSearch:
             capacity = self._queues.get(name)
             nodes |= capacity.nodes if capacity is not None else {f"all of {name}"}
         return nodes
+
+
+async def _starts_with_devices(
+    starts_with: Callable[[Alternative], Awaitable[bool]], base: Alternative, devices: int
+) -> bool:
+    return await starts_with(replace(base, devices=devices))
 
 
 def _rank(alternative: tuple[int, Alternative]) -> tuple[int, str]:

@@ -206,7 +206,7 @@ describe('The panel’s runs', () => {
   it('begin with those at work, then go by day', async () => {
     const now = new Date().toISOString();
     await show([
-      ended(9, { submitted_at: now, state: 'failed', reason: 'it fell' }),
+      ended(9, { ended_at: now, state: 'failed', reason: 'it fell' }),
       run(3),
       ended(2),
       run(1, { state: 'waiting', reason: 'behind others' })
@@ -228,7 +228,10 @@ describe('The panel’s runs', () => {
   it('tell runs of one name apart', async () => {
     const same = { name: 'train' };
     await show([ended(3, same), ended(2, same), ended(1, same)]);
-    expect(shown.names('Runs')).toEqual(['train #3', 'train #2', 'train']);
+    const names = [3, 2, 1].map(
+      n => `train · ${run(n).run_id.split('-').pop()}`
+    );
+    expect(shown.names('Runs')).toEqual(names);
   });
 
   it('show the time against the limit, and it goes on', async () => {

@@ -104,7 +104,7 @@ describe('WhyItWaits', () => {
     ];
     says({ would_start_now: ways, tried: 3 });
     await show();
-    expect(text()).toContain('Could start now with 2 nodes instead of 4');
+    expect(text()).toContain('Could start now:Switch to 2 nodesMove to dev');
     expect(text()).not.toContain('--nodes');
     button('Switch to 2 nodes')?.click();
     button('Move to dev')?.click();

@@ -208,7 +208,7 @@ class Alternatives:
 def smaller(
     request: QuotaRequest, free: Sequence[Mapping[str, int]] | None, queue: QueueHeadroom | None
 ) -> Alternatives:
-    """The largest number of nodes, else of accelerators on one node, that fits now.
+    """The largest number of nodes that fits now, else the largest number of accelerators in all.
 
     Args:
         request: The run.
@@ -234,18 +234,24 @@ def smaller(
     try_count = int(request.nodes > 1)
     name = request.accelerator
     node_labels = request.per_pod.get(name or "", 0) // 1000
+    fitting: list[tuple[int, int]] = []  # nodes, accelerators on each
     for fewer in range(node_labels - 1, 0, -1):
         try_count += 1
-        if max_nodes(request.with_accelerators(fewer)) >= 1:
-            noun = "accelerator" if fewer == 1 else "accelerators"
-            prefix = (
-                f"with 1 node instead of {request.nodes} and " if request.nodes > 1 else "with "
-            )
-            option = "--nodes 1 " if request.nodes > 1 else ""
-            text = f"{prefix}{fewer} {noun} on each node instead of {node_labels} ({option}--gpus-per-node {fewer})"
-            nodes = 1 if request.nodes > 1 else None
-            return Alternatives((StartNow(text, nodes=nodes, gpus_per_node=fewer),), try_count)
-    return Alternatives((), try_count)
+        count = min(request.nodes, max_nodes(request.with_accelerators(fewer)))
+        if count >= 1:
+            fitting.append((count, fewer))
+    if not fitting:
+        return Alternatives((), try_count)
+    count, fewer = max(fitting, key=math.prod)
+    noun = "accelerator" if fewer == 1 else "accelerators"
+    text = f"{fewer} {noun} on each node instead of {node_labels}"
+    if count == request.nodes:
+        change = StartNow(f"with {text} (--gpus-per-node {fewer})", gpus_per_node=fewer)
+    else:
+        nodes_text = f"with {count} {'node' if count == 1 else 'nodes'} instead of {request.nodes}"
+        options = f"--nodes {count} --gpus-per-node {fewer}"
+        change = StartNow(f"{nodes_text} and {text} ({options})", nodes=count, gpus_per_node=fewer)
+    return Alternatives((change,), try_count)
 
 
 def _holding_pods(
