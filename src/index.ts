@@ -15,7 +15,6 @@ import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
-import { awsCallsPlugin } from './status/awsCallsPlugin';
 import { statusPlugin } from './status/plugin';
 import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
@@ -38,7 +37,6 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   panelPlugin,
   storagePlugin,
   statusPlugin,
-  awsCallsPlugin,
   runningPlugin,
   noticesPlugin,
   helpPlugin

@@ -25,6 +25,7 @@ def hyperpod_lab(
     config: str | None = None,
     programs: Path | None = None,
     mounts: Path | None = None,
+    started_by: tuple[str, ...] = (),
 ) -> Iterator[tuple[LabServer, Endpoint]]:
     """A server with credentials of the testbed's example account, and that account; no answer of it may leave botocore's model.
 
@@ -33,6 +34,7 @@ def hyperpod_lab(
         config: The configuration, in place of one with only the embedded cluster.
         programs: A folder whose programs the user has before all others.
         mounts: The table of mounts; default: this machine's.
+        started_by: What the server is started by, such as setpriv.
     """
     endpoint = Endpoint(example_account(REGION))
     with AwsServer(endpoint) as aws:
@@ -46,6 +48,8 @@ def hyperpod_lab(
             environment["PATH"] = f"{programs}:{Path(PYTHON).parent}:/usr/bin:/bin"
         if mounts is not None:
             environment[VARIABLE] = str(mounts)
-        with lab_server(home, config=config, environment=environment) as server:
+        with lab_server(
+            home, config=config, environment=environment, started_by=started_by
+        ) as server:
             yield server, endpoint
     assert endpoint.drift == []

@@ -52,6 +52,8 @@ class LabServer:
         self.application = application
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        #: What the server is started by, such as setpriv.
+        self.started_by: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         own = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
         (home / "config.toml").write_text(own if config is None else config)
@@ -87,6 +89,7 @@ class LabServer:
     def start(self) -> None:
         """Start the server and wait until it answers."""
         command = [
+            *self.started_by,
             PYTHON,
             "-m",
             "jupyter",
@@ -164,9 +167,11 @@ def lab_server(
     application: str = "lab",
     config: str | None = None,
     environment: Mapping[str, str] | None = None,
+    started_by: tuple[str, ...] = (),
 ) -> Iterator[LabServer]:
     """A server that runs until the block ends, and leaves no run behind; `environment` is what it has beyond its own."""
     server = LabServer(home, application, config=config)
+    server.started_by = started_by
     server.environment.update(environment or {})
     try:
         server.start()

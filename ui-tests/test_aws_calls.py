@@ -1,4 +1,4 @@
-"""What a page costs AWS: the counter in the status bar, and nothing at all while nobody looks."""
+"""What a page costs AWS: nothing at all while nobody looks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import CLUSTER_PAGE, PANEL, execute, open_lab, use_theme, violations
+from lab_page import CLUSTER_PAGE, PANEL, execute, open_lab
 from lab_server import LabServer
 from playwright.sync_api import Page, Request, expect
 
 from testbed.aws.endpoint import Endpoint
 
-COUNTER = re.compile(r"^HyperPod: (\d+) AWS calls? a minute$")
-POPUP = ".jp-HyperPod-AwsCalls"
 #: Pages ask the server each minute.
 MINUTES = 10
 
@@ -54,40 +52,6 @@ def pass_minutes(page: Page, minutes: int) -> None:
         page.wait_for_timeout(200)
 
 
-def test_the_counter_says_what_aws_was_asked(
-    account: tuple[LabServer, Endpoint], page: Page, console: list[str]
-) -> None:
-    server, aws = account
-    open_lab(page, server)
-    counter = page.get_by_role("button", name=COUNTER)
-    expect(page.locator("#jp-main-statusbar")).to_be_visible()
-    page.wait_for_timeout(1000)
-    expect(counter).to_be_hidden()
-    assert aws.calls == []
-    execute(page, "hyperpod:show-panel")
-    expect(page.locator(PANEL).get_by_text("g5.8xlarge")).to_be_visible()
-    expect(counter).to_have_text(f"HyperPod: {len(aws.calls)} AWS calls a minute")
-    counter.focus()
-    page.keyboard.press("Enter")
-    popup = page.locator(POPUP)
-    described = [call.action for call in aws.calls].count("sagemaker:DescribeCluster")
-    assert described == 4
-    expect(popup.get_by_role("row", name="sagemaker:DescribeCluster")).to_contain_text("4")
-    expect(popup.get_by_text(f"{len(aws.calls)} calls since the server started.")).to_be_visible()
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        use_theme(page, theme)
-        page.wait_for_timeout(300)
-        assert violations(page, POPUP) == []
-        assert violations(page, ".jp-HyperPod-StatusItem") == []
-    page.keyboard.press("Escape")
-    expect(popup).to_be_hidden()
-    expect(counter).to_be_focused()
-    # A second page is told what was asked before it came.
-    open_lab(page, server)
-    expect(counter).to_have_text(f"HyperPod: {len(aws.calls)} AWS calls a minute")
-    assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
-
-
 def test_a_hidden_page_asks_aws_for_nothing(
     account: tuple[LabServer, Endpoint], page: Page, requests: list[str]
 ) -> None:
@@ -107,7 +71,7 @@ def test_a_hidden_page_asks_aws_for_nothing(
     requests.clear()
     before = len(aws.calls)
     pass_minutes(page, MINUTES)
-    assert [url for url in requests if "/aws/calls" not in url] == [], requests
+    assert requests == []
     assert len(aws.calls) == before
 
     page.evaluate(_HIDE, False)
@@ -119,6 +83,5 @@ def test_a_hidden_page_asks_aws_for_nothing(
     requests.clear()
     before = len(aws.calls)
     pass_minutes(page, MINUTES)
-    # The counter has heard nothing for more than a minute: once it asks the server whether it is still there.
-    assert [url for url in requests if "/aws/calls" not in url] == []
+    assert requests == []
     assert len(aws.calls) == before

@@ -170,6 +170,6 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     expect(shown.get_by_text("so its usage is unknown")).to_be_visible()
     sound(page, console)
     aws.faults.deny(asked)
-    shown.get_by_role("tabpanel").get_by_role("button", name="Refresh").click()
+    shown.get_by_role("button", name="Refresh", exact=True).click()
     expect(shown.get_by_text(f"you do not have the permission {asked}")).to_be_visible()
     expect(line(classes, "training")).to_be_visible()

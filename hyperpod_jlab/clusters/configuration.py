@@ -7,7 +7,8 @@ import re
 import stat
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING, Any
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import private_reason, shared_space
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    InvalidInputError,
+    StorageDeniedError,
+    StorageError,
+)
 from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import Mount, all_mounts
 from hyperpod_jlab.storage.partition import Partition
 
@@ -287,7 +292,7 @@ def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
     from tomlkit.exceptions import TOMLKitError
 
     path = user_file().resolve()
-    with storage_errors(path):
+    with _write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         old_text = path.read_text(encoding="utf-8") if path.exists() else ""
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
@@ -307,6 +312,20 @@ def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
             Path(temporary).unlink()
             raise
     return path
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        denied = isinstance(error, PermissionError)
+        reason = "" if denied else f": {error.strerror or error}"
+        raise (StorageDeniedError if denied else StorageError)(
+            f"the configuration file {path} cannot be written{reason}",
+            hint="check the permissions of the file and its folder" if denied else None,
+            detail={"path": str(path), "os_error": error.strerror},
+        ) from error
 
 
 def _check(written_file: Path, path: Path) -> None:

@@ -1,5 +1,6 @@
 import { Dialog, ReactWidget, showDialog } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { ApiError, Schema } from '../api';
@@ -24,15 +25,18 @@ export async function connectCluster(
       ...options,
       dry_run: isDry
     } satisfies Schema<'ConnectBody'>);
+  const name =
+    clusters.clusters?.find(one => one.hyperpod?.arn === cluster)?.hyperpod
+      ?.name ?? cluster;
   let draft: IDraft = { options: {}, shown: null };
   let error: ApiError | null = null;
   for (;;) {
     // A dialog disposes of its body, so each has its own.
     const answer = await showDialog({
-      title: trans.__('Connect the cluster'),
+      title: trans.__('Connect to %1', name),
       body: new ConnectBody(chosen => send(chosen, true), draft, error, trans),
       buttons: [
-        Dialog.cancelButton({ label: trans.__('Close') }),
+        Dialog.cancelButton({ label: trans.__('Cancel') }),
         Dialog.okButton({ label: trans.__('Connect') })
       ]
     });
@@ -41,9 +45,9 @@ export async function connectCluster(
     }
     draft = answer.value ?? draft;
     try {
-      const { cluster: name } = await send(draft.options, false);
+      const written = await send(draft.options, false);
       await clusters.refresh();
-      return name;
+      return written.cluster;
     } catch (reason) {
       error = ApiError.of(reason);
     }
@@ -87,31 +91,41 @@ class ConnectBody extends ReactWidget {
         {shown && (
           <>
             <label>
-              {trans.__('Name in the configuration')}
+              {trans.__('Name')}
               <input
-                className="jp-mod-styled"
+                className="jp-HyperPod-input"
                 defaultValue={shown.cluster}
                 onChange={event => this._set('name', event.target.value)}
               />
             </label>
             <label>
               {isSlurm
-                ? trans.__('Login node, if Slurm’s commands are not here')
+                ? trans.__('Login node (leave empty to use Slurm here)')
                 : trans.__('Namespace of the runs')}
               <input
-                className="jp-mod-styled"
+                className="jp-HyperPod-input"
                 defaultValue={this._options[field] ?? ''}
                 placeholder={EXAMPLES[field]}
                 onChange={event => this._set(field, event.target.value)}
               />
             </label>
-            <p>{trans.__('This is added to %1:', shown.path)}</p>
+            <p>{trans.__('Adds to %1:', shown.path)}</p>
             <pre tabIndex={0}>{shown.config}</pre>
           </>
         )}
         {!shown && !refusal && <p role="status">{trans.__('Loading…')}</p>}
       </>
     );
+  }
+
+  protected override onUpdateRequest(msg: Message): void {
+    super.onUpdateRequest(msg);
+    const button = this.node
+      .closest('.jp-Dialog')
+      ?.querySelector<HTMLButtonElement>('.jp-mod-accept');
+    if (button) {
+      button.disabled = this._shown === null;
+    }
   }
 
   private _set(field: keyof IOptions, value: string): void {

@@ -15,7 +15,7 @@ import {
   valueText
 } from './types';
 import { ITableState, useTable } from './useTable';
-import type { ClusterView } from './view';
+import { ClusterView, useRefresh } from './view';
 
 /**
  * A column of a table.
@@ -61,6 +61,8 @@ interface IProps {
   isShown?: () => boolean;
   /** The cluster: the table is read again whenever the cluster was. Its page has the age and the button that refreshes all. */
   view?: ClusterView;
+  /** The page whose button reads the table again too. */
+  refresher?: ClusterView;
   /** Stands between the head and the rows. */
   children?: React.ReactNode;
   trans: TranslationBundle;
@@ -78,6 +80,7 @@ export function ServerTable(props: IProps): JSX.Element {
     props.choice,
     props.view
   );
+  useRefresh(props.refresher, table.retry);
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
   const isGone = table.error !== null && hasNone(table.error);
@@ -92,7 +95,7 @@ export function ServerTable(props: IProps): JSX.Element {
         label={label}
         page={page}
         fixed={fixed}
-        isLive={props.view !== undefined}
+        isLive={Boolean(props.view ?? props.refresher)}
         trans={trans}
       />
       {table.error && (

@@ -27,6 +27,11 @@ export class ClusterView implements IWatched {
     return this._changed;
   }
 
+  /** The user wants all that is shown as it is now. */
+  get refreshed(): ISignal<this, void> {
+    return this._refreshed;
+  }
+
   /** The cluster; null before it is known. */
   get row(): ICluster | null {
     const row = this._store.find(this.cluster);
@@ -79,6 +84,7 @@ export class ClusterView implements IWatched {
 
   /** Ask the scheduler and AWS now, past all caches. */
   async refresh(): Promise<void> {
+    this._refreshed.emit();
     await this._detail.refreshNow();
     await this._store.renew();
   }
@@ -88,6 +94,7 @@ export class ClusterView implements IWatched {
   }
 
   private readonly _detail: Watched<IClusterDetail>;
+  private readonly _refreshed = new Signal<this, void>(this);
   private readonly _changed = new Signal<this, void>(this);
   private _watcher: IDisposable | null = null;
 }
@@ -115,6 +122,24 @@ export function useLive(
     view.changed.connect(check);
     return () => {
       view.changed.disconnect(check);
+    };
+  }, [view]);
+}
+
+/**
+ * Calls `again` when the user refreshes the cluster's page.
+ */
+export function useRefresh(
+  view: ClusterView | undefined,
+  again: () => void
+): void {
+  const latest = React.useRef(again);
+  latest.current = again;
+  React.useEffect(() => {
+    const refresh = () => latest.current();
+    view?.refreshed.connect(refresh);
+    return () => {
+      view?.refreshed.disconnect(refresh);
     };
   }, [view]);
 }

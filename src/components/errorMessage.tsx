@@ -14,7 +14,8 @@ export function ErrorMessage(props: {
 }): JSX.Element {
   const { error, retry, trans } = props;
   return (
-    <div className="jp-HyperPod-Message jp-mod-error" role="alert">
+    // Not jp-mod-error: a JupyterLab dialog that contains it cannot be accepted.
+    <div className="jp-HyperPod-Message" role="alert">
       <p>{errorText(error, trans)}</p>
       {error.hint && <Hint hint={error.hint} trans={trans} />}
       {retry && (

@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ServerTable } from '../clusters/serverTable';
 import { ITableQuery } from '../clusters/types';
+import type { ClusterView } from '../clusters/view';
 import type { IEventClient } from './client';
 import { eventColumns, levelText } from './columns';
 import { showEvent } from './detail';
@@ -18,6 +19,7 @@ export function EventsTable(props: {
   client: IEventClient;
   cluster: string;
   isShown: () => boolean;
+  view: ClusterView;
   trans: TranslationBundle;
 }): JSX.Element {
   const { client, cluster, isShown, trans } = props;
@@ -48,6 +50,7 @@ export function EventsTable(props: {
       }
       choice={choice}
       isShown={isShown}
+      refresher={props.view}
       trans={trans}
     >
       <Fields {...choices} choice={choice} choose={setChoice} trans={trans} />

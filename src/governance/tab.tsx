@@ -5,6 +5,7 @@ import { Age } from '../clusters/age';
 import { Bar } from '../clusters/bar';
 import type { IClusterClient } from '../clusters/client';
 import { QuotaBars } from '../clusters/quotas';
+import { ClusterView, useRefresh } from '../clusters/view';
 import { ErrorMessage } from '../components/errorMessage';
 import { Hint } from '../components/hint';
 import { Notes } from '../components/notes';
@@ -36,10 +37,12 @@ export function GovernanceTab(props: {
   cluster: string;
   client: IClusterClient;
   isShown: () => boolean;
+  view: ClusterView;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { trans } = props;
+  const { trans, view } = props;
   const watched = useGovernance(props);
+  useRefresh(view, () => watched.refresh());
   const { error, value } = watched;
   return (
     <>
@@ -62,20 +65,7 @@ export function GovernanceTab(props: {
           {trans.__('Loading…')}
         </p>
       )}
-      {value && (
-        <>
-          <div className="jp-HyperPod-Table-head">
-            <button
-              type="button"
-              className="jp-HyperPod-button"
-              onClick={() => watched.refresh()}
-            >
-              {trans.__('Refresh')}
-            </button>
-          </div>
-          <Told governance={value} trans={trans} />
-        </>
-      )}
+      {value && <Told governance={value} trans={trans} />}
     </>
   );
 }

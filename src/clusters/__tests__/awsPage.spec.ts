@@ -237,11 +237,7 @@ describe('The page of a HyperPod cluster', () => {
     ]) {
       expect(text()).toContain(words);
     }
-    const refresh = () =>
-      Array.from(page.node.querySelectorAll('button')).find(
-        button => button.textContent === 'Refresh'
-      );
-    refresh()?.click();
+    press('Refresh');
     const governance = () =>
       client.asked.filter(([what]) => what.includes('governance'));
     await until(() => governance().length === 2);
@@ -263,7 +259,7 @@ describe('The page of a HyperPod cluster', () => {
       ...GOVERNANCE,
       quotas: [{ ...quotas[0], used, running: 3, waiting: 2 }]
     };
-    refresh()?.click();
+    press('Refresh');
     await until(() => text().includes('3 running, 2 waiting'));
     expect(text()).toContain('1 of it borrowed');
   });
