@@ -22,6 +22,9 @@ from hyperpod_lab import REGION, hyperpod_lab  # noqa: E402
 from kubernetes_lab import kubernetes_lab, some_namespace  # noqa: E402
 from lab_page import (  # noqa: E402
     CARD,
+    CLUSTER_PAGE,
+    DIALOG,
+    RUN_PAGE,
     execute,
     more_action,
     open_lab,
@@ -32,6 +35,7 @@ from lab_page import (  # noqa: E402
 )
 from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
+from pictures import load_picture, store_picture  # noqa: E402
 from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
 
 from testbed.aws.example import add_people  # noqa: E402
@@ -43,8 +47,6 @@ from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa:
 
 IMAGES = ROOT / "docs" / "images"
 VIEWPORT = {"width": 1240, "height": 800}
-RUN_PAGE = ".jp-HyperPod-RunPage"
-HYPERPOD_PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 SLOW_MS = 60_000
 MOUNTS = Path("/proc/self/mountinfo")
 CHOOSE = re.compile(r"^Select i-")
@@ -91,7 +93,7 @@ def shoot(page: Page, name: str) -> None:
     page.mouse.move(0, VIEWPORT["height"] - 1)
     page.wait_for_timeout(800)
     path = IMAGES / f"{name}.png"
-    page.screenshot(path=path)
+    store_picture(load_picture(page.screenshot()), path)
     print(f"    {path.relative_to(ROOT)}: {path.stat().st_size // 1024} kB")
 
 
@@ -118,7 +120,7 @@ def shoot_dialog(page: Page, server: LabServer) -> None:
     open_notebook(page, server, name)
     page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
     page.keyboard.press("Control+Shift+Enter")
-    expect(page.get_by_role("tabpanel").last).to_contain_text("Command of each process")
+    expect(page.locator(DIALOG)).to_contain_text("Ready to submit")
     shoot(page, "submit-dialog")
     page.keyboard.press("Escape")
 
@@ -153,7 +155,7 @@ def shoot_slurm(page: Page, run_id: str) -> None:
     run_tab(run_page, "Overview").get_by_text("2 attempts").click()
     in_both_themes(page, "slurm-run")
     execute(page, "hyperpod:open-cluster", {"cluster": SLURM})
-    cluster_page = page.locator(".jp-HyperPod-ClusterPage")
+    cluster_page = page.locator(CLUSTER_PAGE)
     expect(cluster_page.locator(".jp-HyperPod-NodeMap canvas")).to_be_visible()
     in_both_themes(page, "slurm-overview")
     cluster_page.get_by_role("tab", name="Nodes").click()
@@ -218,7 +220,7 @@ def shoot_kubernetes(page: Page, run_id: str) -> None:
     expect(run_page.get_by_text("Shell on 1")).to_be_visible(timeout=60_000)
     in_both_themes(page, "kubernetes-run")
     execute(page, "hyperpod:open-cluster", {"cluster": KUBERNETES})
-    page.locator(".jp-HyperPod-ClusterPage").get_by_role("tab", name="Queues").click()
+    page.locator(CLUSTER_PAGE).get_by_role("tab", name="Queues").click()
     expect(page.locator(".jp-HyperPod-Quotas").first).to_be_visible(timeout=60_000)
     in_both_themes(page, "kubernetes-queues")
 
@@ -247,7 +249,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         open_lab(page, server)
         execute(page, "hyperpod:show-panel")
         execute(page, "hyperpod:open-cluster", {"cluster": "ml-cluster"})
-        shown = page.locator(HYPERPOD_PAGE)
+        shown = page.locator(CLUSTER_PAGE)
         shown.get_by_role("tab", name="Nodes", exact=True).click()
         for at in (1, 2):
             shown.get_by_role("checkbox", name=CHOOSE).nth(at).check()
@@ -260,7 +262,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "doctor")
         add_people(endpoint.account)
-        page.get_by_role("button", name="HyperPod Admin").click()
+        execute(page, "hyperpod:open-admin")
         page.get_by_role("radio", name="One folder per user profile").check()
         disk = folder / "whole"
         disk.mkdir()
@@ -271,7 +273,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         page.get_by_label("Mount path of the whole file system").fill(str(disk))
         more.click()
         page.get_by_role("button", name="Preview changes").click()
-        expect(page.get_by_role("cell", name="profile bob")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_role("heading", name="After", exact=True)).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "admin")
 
 

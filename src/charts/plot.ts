@@ -158,7 +158,10 @@ function pointsAlone(
   const values = self.data[series];
   const alone: number[] = [];
   values.forEach((value, at) => {
-    if (value !== null && values[at - 1] == null && values[at + 1] == null) {
+    const isAlone = [values[at - 1], values[at + 1]].every(
+      one => (one ?? null) === null
+    );
+    if (value !== null && isAlone) {
       alone.push(at);
     }
   });

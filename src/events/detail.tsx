@@ -20,7 +20,6 @@ export async function showEvent(
 ): Promise<void> {
   const load = () => client.event(cluster, id);
   const body = ReactWidget.create(<EventDetail load={load} trans={trans} />);
-  body.addClass('jp-HyperPod-Aws');
   body.addClass('jp-HyperPod-EventDetail');
   await showDialog({
     title: trans.__('Event of %1', cluster),

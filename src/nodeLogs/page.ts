@@ -17,7 +17,6 @@ export class NodeLogPage extends Panel {
     super();
     const { client, cluster, node, preferences, socket, trans } = options;
     this.addClass('jp-HyperPod-NodeLogPage');
-    this.addClass('jp-HyperPod-Aws');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Logs of %1', node));
     this.cluster = cluster;

@@ -31,11 +31,11 @@ export interface IChildrenProps {
 }
 
 /**
- * How many children an array has in which state, and each of them once that is opened.
+ * How many children an array has in which state, and each of them.
  */
 export function Children(props: IChildrenProps): JSX.Element | null {
   const { run, trans } = props;
-  const [isOpen, setOpen] = React.useState(false);
+  const [isOpen, setOpen] = React.useState(true);
   const counted = run.children ?? {};
   const states = Object.keys(counted).sort(
     (one, other) => rankOf(one) - rankOf(other)
@@ -49,6 +49,7 @@ export function Children(props: IChildrenProps): JSX.Element | null {
   return (
     <details
       className="jp-HyperPod-Children"
+      open={isOpen}
       onToggle={event => setOpen(event.currentTarget.open)}
     >
       <summary>{trans.__('Array: %1', counts)}</summary>

@@ -198,7 +198,9 @@ describe('LogView', () => {
     const failure = ApiError.local('invalid_pattern', 'unclosed group');
     client.search = () => Promise.reject(failure);
     await view.model.find('(', true);
-    await until(() => (view.node.textContent ?? '').includes('Cannot search'));
+    await until(() =>
+      (view.node.textContent ?? '').includes('Invalid expression')
+    );
     view.dispose();
   });
 

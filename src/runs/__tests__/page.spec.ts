@@ -308,9 +308,7 @@ describe('RunPage', () => {
     await showTab('Overview');
     await until(() => page.node.querySelector('details') !== null);
     const details = page.node.querySelector('details');
-    expect(details?.textContent).toBe('Array: 1 failed, 1 succeeded');
-    expect(client.calls).not.toContain(`children ${run(1).run_id}`);
-    details?.setAttribute('open', '');
+    expect(details?.textContent).toContain('Array: 1 failed, 1 succeeded');
     const links = () => [...(details?.querySelectorAll('button') ?? [])];
     await until(() => links().length === 2);
     expect(links().map(link => link.textContent)).toEqual(['1', '0']);
