@@ -46,7 +46,7 @@ def next_interval(*, anything_open: bool, idle: float, cost: float = 0.0) -> flo
     Args:
         anything_open: Whether a run has not ended.
         idle: Seconds since the last client activity.
-        cost: Duration of the last poll in seconds; slow polls are less frequent.
+        cost: Duration of a poll in seconds; slow polls are less frequent.
     """
     if anything_open:
         return min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, idle / _GROWTH_S, cost * _COST_FACTOR))
@@ -120,7 +120,7 @@ class RunEvents:
             self._task = None
 
     async def _watch(self) -> None:
-        last = cost = 0.0
+        last = cost = spent = 0.0
         while True:
             self._wake.clear()
             now = time.monotonic()
@@ -135,7 +135,8 @@ class RunEvents:
             if rest is not None and (self._begun is None or now - last >= rest):
                 await self._poll()
                 last = time.monotonic()
-                cost = last - now
+                # A single slow poll, such as the first, does not delay the next ones.
+                cost, spent = min(spent, last - now), last - now
                 continue
             remaining = None if rest is None else rest - (now - last)
             with contextlib.suppress(TimeoutError):
