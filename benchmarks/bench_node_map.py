@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +131,18 @@ def job(at: int, nodes: int) -> dict[str, Any]:
     missing = ("reason", "reason_code", "reason_detail", "cpus", "array", "account", "qos")
     missing += ("priority", "time_limit", "run_id", "ends_at", "expected_start")
     return dict.fromkeys(missing) | {
-        **{"scheduler_id": str(at), "name": f"train-{at}", "user": f"user{at % 31}"},
-        **{"state": "running", "mine": at % 7 == 0, "queue": "gpu", "nodes": []},
-        **{"node_count": nodes, "accelerators": nodes * GPUS, "resources": []},
-        **{"submitted_at": started, "started_at": started},
+        "scheduler_id": str(at),
+        "name": f"train-{at}",
+        "user": f"user{at % 31}",
+        "state": "running",
+        "mine": at % 7 == 0,
+        "queue": "gpu",
+        "nodes": [],
+        "node_count": nodes,
+        "accelerators": nodes * GPUS,
+        "resources": [],
+        "submitted_at": started,
+        "started_at": started,
     }
 
 
@@ -151,7 +160,7 @@ def frames(page: Page, act: Any, seconds: float) -> dict[str, float]:
         act(turn)
         turn += 1
     times = seen(page, "frames")
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     return {"rate": 1000 / (sum(gaps) / len(gaps)), "p95": percentile(gaps, 0.95)}
 
 
@@ -224,8 +233,10 @@ def of_table(page: Page, seconds: float, rounds: int) -> dict[str, Any]:
     plain_scrolling = frames(page, wheel(page), seconds)
     page.evaluate("() => document.getElementById('plain').remove()")
     return {
-        **{"opened": opened, "scrolling": scrolling},
-        **{"plain": plain, "plain scrolling": plain_scrolling},
+        "opened": opened,
+        "scrolling": scrolling,
+        "plain": plain,
+        "plain scrolling": plain_scrolling,
     }
 
 
