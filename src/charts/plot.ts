@@ -1,5 +1,6 @@
 import uPlot from 'uplot';
 
+import { onTheme } from '../components/useTheme';
 import { pageLanguage } from '../components/words';
 import { curveColour, IChart, isDashed } from './data';
 
@@ -103,12 +104,10 @@ export function drawPlot(
     }
   });
   resized.observe(node);
-  const themed = new MutationObserver(() => {
+  const forgetTheme = onTheme(() => {
     colours = coloursOf(node, chart);
     plot.redraw();
   });
-  const attributeFilter = ['data-jp-theme-name', 'data-jp-theme-light'];
-  themed.observe(document.body, { attributeFilter });
   return {
     setChart: next => {
       current = next;
@@ -118,7 +117,7 @@ export function drawPlot(
       plot.setSeries(index === null ? null : index + 1, { focus: true }),
     destroy: () => {
       resized.disconnect();
-      themed.disconnect();
+      forgetTheme();
       plot.destroy();
     }
   };

@@ -1,12 +1,15 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { useAtOnce } from '../components/useAtOnce';
+import { useTheme } from '../components/useTheme';
 import { durationText } from '../components/words';
 import { gpuName } from './devices';
 import {
   cellAt,
   cellsOf,
   cornerOf,
+  DENSE,
   ICell,
   IJob,
   IMapLayout,
@@ -34,6 +37,7 @@ export function NodeMap(props: IProps): JSX.Element {
   const frame = React.useRef<HTMLDivElement>(null);
   const canvas = React.useRef<HTMLCanvasElement>(null);
   const tipId = React.useId();
+  const theme = useTheme();
   const width = useWidth(frame);
   const cells = React.useMemo(
     () => nodes.map(node => cellsOf(node, jobs)),
@@ -48,7 +52,7 @@ export function NodeMap(props: IProps): JSX.Element {
     if (canvas.current) {
       draw(canvas.current, layout, nodes, cells);
     }
-  }, [layout, nodes, cells]);
+  }, [layout, nodes, cells, theme]);
   const pointed = at && at.node < nodes.length ? at : null;
   return (
     <div className="jp-HyperPod-NodeMap" ref={frame}>
@@ -105,14 +109,14 @@ function usePointer(
   onKey: (event: React.KeyboardEvent) => void;
   onPointer: (event: React.MouseEvent) => void;
 } {
-  const [at, setAt] = React.useState<IPlace | null>(null);
+  const [at, setAt] = useAtOnce<IPlace | null>(null);
   const onPointer = (event: React.MouseEvent) => {
     const { left, top } = event.currentTarget.getBoundingClientRect();
     const [x, y] = [event.clientX - left, event.clientY - top];
     const next = cellAt(layout, nodes.length, x, y);
-    setAt(now =>
-      now?.node === next?.node && now?.cell === next?.cell ? now : next
-    );
+    if (at?.node !== next?.node || at?.cell !== next?.cell) {
+      setAt(next);
+    }
   };
   const onKey = (event: React.KeyboardEvent) => {
     const steps: Readonly<Record<string, number>> = {
@@ -152,8 +156,8 @@ function Mark(props: { layout: IMapLayout; node: number }): JSX.Element {
   );
 }
 
-/** Only the uses that the map shows. */
-function Legend(props: {
+/** Only the uses that the map shows. Looking at all cells takes too long for each move of the mouse. */
+const Legend = React.memo(function Legend(props: {
   cells: readonly (readonly ICell[])[];
   trans: TranslationBundle;
 }): JSX.Element {
@@ -177,7 +181,7 @@ function Legend(props: {
         ))}
     </ul>
   );
-}
+});
 
 /** The tooltip of a node, or of one of its GPUs. */
 function tipLines(
@@ -251,7 +255,9 @@ function layoutFor(
   if (context && frame) {
     context.font = fontOf(frame);
   }
-  const names = nodes.map(
+  // A dense map has no names.
+  const named = nodes.length < DENSE ? nodes : [];
+  const names = named.map(
     node => context?.measureText(node.name).width ?? 8 * node.name.length
   );
   return layoutOf(
