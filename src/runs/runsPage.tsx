@@ -1,6 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
-import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
@@ -58,13 +57,6 @@ export class RunsPage extends SignalWidget {
     this.node.setAttribute('aria-label', _options.trans.__('Runs'));
     _options.views.changed.connect(() => this.update(), this);
     _options.model.changed.connect(this._fill, this);
-  }
-
-  override dispose(): void {
-    if (!this.isDisposed) {
-      Signal.clearData(this);
-      super.dispose();
-    }
   }
 
   protected override onAfterAttach(msg: Message): void {
