@@ -128,9 +128,10 @@ class Cluster:
 def job(at: int, nodes: int) -> dict[str, Any]:
     """A running job; every seventh is the user's."""
     started = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - 60 * at))
-    missing = ("reason", "reason_code", "reason_detail", "cpus", "array", "account", "qos")
-    missing += ("priority", "time_limit", "run_id", "ends_at", "expected_start")
-    return dict.fromkeys(missing) | {
+    missing = ["reason", "reason_code", "reason_detail", "cpus", "array", "account", "qos"]
+    missing += ["priority", "time_limit", "run_id", "ends_at", "expected_start"]
+    nothing: dict[str, Any] = dict.fromkeys(missing)
+    return nothing | {
         "scheduler_id": str(at),
         "name": f"train-{at}",
         "user": f"user{at % 31}",
