@@ -173,6 +173,16 @@ describe('The page of runs', () => {
     await until(() => rows().length > 0 || runs.length === 0);
   }
 
+  it('says that it was closed, so that it can be opened again', async () => {
+    await show(run(1));
+    let isDisposed = false;
+    page.disposed.connect(() => {
+      isDisposed = true;
+    });
+    page.dispose();
+    expect(isDisposed).toBe(true);
+  });
+
   const text = () => page.node.textContent ?? '';
   const rows = () => [
     ...page.node.querySelectorAll<HTMLElement>('.jp-HyperPod-RunsTable-name')
