@@ -45,7 +45,7 @@ def test_the_demo_waits_for_its_slot_trains_on_two_nodes_and_says_what_to_try(hp
         assert hpj("cancel", blocker).returncode == 0
         text = demo.communicate(timeout=240)[0]
     assert begin[0].startswith("1. PyTorch: ")
-    assert f"Waiting for blocker ({blocker})." in begin[1]
+    assert f"in use by blocker ({blocker})." in begin[1]
     assert demo.returncode == 0, text
     check_training(text)
     steps = [line.split("#")[0].split() for line in text.strip().splitlines()[-5:]]
