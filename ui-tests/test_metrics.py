@@ -128,7 +128,7 @@ def test_one_cursor_shows_a_moment_in_all_charts_of_the_clusters_page(
         page.mouse.move(5, 5)
         expect(figures.filter(has_text="Latest")).to_have_count(13)
         shown.locator("figure .u-over").first.hover()
-        expect(figures.filter(has_text="Then")).to_have_count(13)
+        expect(figures.filter(has_text="At cursor")).to_have_count(13)
         picture(page, f"cluster-metrics-{theme.rpartition(' ')[2].lower()}")
     # As many columns as there is room for, two at the most.
     for width, columns in ((1440, 2), (1000, 1)):

@@ -59,7 +59,7 @@ function Figures(props: {
   const value = at === null ? null : chart.curves[0].values[at];
   return (
     <dl className="jp-HyperPod-Metrics-figures">
-      <dt>{at === null ? latest[0] : trans.__('Then')}</dt>
+      <dt>{at === null ? latest[0] : trans.__('At cursor')}</dt>
       <dd>
         {at === null ? latest[1] : value === null ? '–' : chart.text(value)}
       </dd>

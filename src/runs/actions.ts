@@ -244,10 +244,16 @@ function changedSpec(
     resources.accelerators = { ...resources.accelerators, count: gpus };
   }
   if (gpus !== null) {
-    const isListed = isRecord(resources.accelerators);
-    resources.gpus_per_node = isListed ? null : gpus;
-    // As many ranks as there were for each GPU can't be meant for fewer.
-    resources.processes_per_node = null;
+    const listed = isRecord(resources.accelerators);
+    const before = isRecord(spec.resources) ? spec.resources : {};
+    const had = isRecord(before.accelerators)
+      ? before.accelerators.count
+      : before.gpus_per_node;
+    // One rank for each GPU is no number of ranks: it follows the GPUs.
+    if (resources.processes_per_node === had) {
+      resources.processes_per_node = null;
+    }
+    resources.gpus_per_node = listed ? null : gpus;
   }
   return {
     resources,

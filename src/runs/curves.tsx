@@ -54,7 +54,7 @@ function Legend(props: {
             <span className="jp-HyperPod-hidden">{trans.__('Curve')}</span>
           </th>
           <th scope="col">
-            {at === null ? trans.__('Last') : trans.__('Then')}
+            {at === null ? trans.__('Last') : trans.__('At cursor')}
           </th>
           <th scope="col">{trans.__('Peak')}</th>
         </tr>

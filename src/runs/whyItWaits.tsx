@@ -169,6 +169,9 @@ function StartNow(props: IAnswerProps): JSX.Element | null {
         <button
           key={change.text}
           type="button"
+          title={trans.__(
+            'Changes the waiting run. If its size changes, it is submitted again and this one is cancelled.'
+          )}
           className="jp-HyperPod-button jp-mod-accept"
           disabled={isBusy}
           onClick={() => {

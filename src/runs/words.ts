@@ -1,6 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { numberText } from '../components/words';
 import type { IRun } from './types';
 
 /** Seconds as a clock shows them: 4:12, 1:04:12. */
@@ -19,9 +18,12 @@ export function spanText(seconds: number, trans: TranslationBundle): string {
   if (whole < 120) {
     return trans.__('%1 s', whole);
   }
-  return whole < 7200
-    ? trans.__('%1 min', Math.round(whole / 60))
-    : trans.__('%1 h', numberText(whole / 3600));
+  if (whole < 7200) {
+    return trans.__('%1 min', Math.round(whole / 60));
+  }
+  const minutes = Math.floor((whole % 3600) / 60);
+  const hours = trans.__('%1 h', Math.floor(whole / 3600));
+  return minutes === 0 ? hours : trans.__('%1 %2 min', hours, minutes);
 }
 
 /** Seconds from one moment to another, or to now. */

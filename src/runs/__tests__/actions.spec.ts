@@ -174,6 +174,29 @@ describe('Actions that fail', () => {
     expect(opened).toEqual(['new']);
   });
 
+  it.each([
+    [8, null],
+    [1, 1]
+  ])('with fewer GPUs, %s processes on a node become %s', async (had, gets) => {
+    client.runs = [run(1)];
+    client.spec = () =>
+      Promise.resolve({
+        resources: { nodes: 2, gpus_per_node: 8, processes_per_node: had }
+      });
+    const execute = jest.fn().mockResolvedValue({ run_id: 'new' });
+    const app = { commands: { execute } } as unknown as JupyterFrontEnd;
+    await switchTo(app, hyperPod, run(1), start({ gpus_per_node: 4 }));
+    const resources = {
+      nodes: 2,
+      gpus_per_node: 4,
+      processes_per_node: gets
+    };
+    expect(execute).toHaveBeenCalledWith(
+      'hyperpod:submit',
+      expect.objectContaining({ spec: { resources } })
+    );
+  });
+
   it('keeps a waiting run when the other one is refused', async () => {
     client.runs = [run(1)];
     const execute = () => Promise.reject(new Error('no quota'));
