@@ -201,11 +201,13 @@ async def seen_through(way: str, root: Path, seed: int) -> None:
     if seed % 2:
         moments.append((chance.random(), signal.SIGTERM))
     at = time.monotonic()
-    for moment, number in sorted(moments):
-        await asyncio.sleep(max(0.0, at + moment - time.monotonic()))
-        process.send_signal(number)
-    (begun.bundle.folder / "work").mkdir(exist_ok=True)  # it may not be unpacked yet
-    (begun.bundle.folder / "work" / "go").touch()
+    try:
+        for moment, number in sorted(moments):
+            await asyncio.sleep(max(0.0, at + moment - time.monotonic()))
+            process.send_signal(number)
+    finally:  # else it waits for ever when another one has failed
+        (begun.bundle.folder / "work").mkdir(exist_ok=True)  # it may not be unpacked yet
+        (begun.bundle.folder / "work" / "go").touch()
     mark = f"HYPERPOD_BUNDLE={begun.bundle.folder}"
     await asyncio.to_thread(until, lambda: process.poll() is not None, "the end")
     await asyncio.to_thread(until, lambda: not processes_with(mark), "the last process's end")
@@ -228,6 +230,14 @@ async def seen_through(way: str, root: Path, seed: int) -> None:
         assert process.returncode in codes, seen
         assert (record["stopped_by"], record["exit_code"]) == ("SIGTERM", 143), seen
         assert record["ended_at"] is not None, seen
+
+
+@pytest.fixture(autouse=True)
+def without_nohup():
+    """`nohup` ignores SIGHUP, and every child inherits that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("way", WAYS)
