@@ -35,8 +35,8 @@ VARIANTS = {
     "small": (LIGHT, 1000, 700),
     "zoomed": (LIGHT, 960, 600),
 }
-#: Parts that depend on how quick the machine is.
-UNSTABLE = "#jp-main-statusbar, .jp-HyperPod-TimeLine"
+#: Parts that depend on the moment and on how quick the machine is: the order of lines, the ticks of axes.
+UNSTABLE = "#jp-main-statusbar, .jp-HyperPod-TimeLine, .jp-HyperPod-LogList, .uplot"
 #: How long nothing may move before a picture is taken.
 STILL_MS = 400
 #: How long the data of the pages may take that were opened last.
