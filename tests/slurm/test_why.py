@@ -153,7 +153,7 @@ async def test_all_gpus_are_taken_by_others(waiting: Waiting):
     run = await waiting.submit()
     told = await waiting.why(run, "Resources")
     assert told.reason_code == "Resources"
-    assert "that are in use" in str(told.reason)
+    assert "not enough free nodes" in str(told.reason)
     assert told.position == 1
     assert told.ahead == ()
     assert told.counted == "jobs waiting for nodes in dev, by priority"

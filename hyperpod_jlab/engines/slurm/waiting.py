@@ -296,14 +296,17 @@ class AlternativeSearch:
         if nodes:
             self._alternatives.append((1, Alternative(nodes=nodes, limit=limit)))
             return
-        for node_count in [None] if request.nodes == 1 else [None, 1]:
+        # What does not fit on one node fits on no more of them.
+        high = request.devices - 1
+        found: Alternative | None = None
+        for node_count in [None] if request.nodes == 1 else [1, None]:
             base = Alternative(nodes=node_count, limit=limit)
-            devices = await _binary_search(
-                request.devices - 1, partial(_starts_with_devices, starts_with, base)
-            )
-            if devices:
-                self._alternatives.append((2, replace(base, devices=devices)))
-                return
+            high = await _binary_search(high, partial(_starts_with_devices, starts_with, base))
+            if not high:
+                break
+            found = replace(base, devices=high)
+        if found is not None:
+            self._alternatives.append((2, found))
 
     def _other_queues(self) -> list[Awaitable[None]]:
         """The same resources in other queues, the largest first."""
