@@ -168,8 +168,10 @@ def frames(page: Page, act: Any, seconds: float) -> dict[str, float]:
 def mover(page: Page, node_map: Locator) -> Any:
     """Moves the mouse over the map in steps from node to node."""
     box = node_map.bounding_box()
+    window = page.viewport_size
     assert box is not None
-    height = min(box["height"], page.viewport_size["height"] - box["y"] - 20)  # type: ignore[index]
+    assert window is not None
+    height = min(box["height"], window["height"] - box["y"] - 20)
 
     def move(turn: int) -> None:
         x = box["x"] + (turn * 37) % box["width"]

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--take-pictures",
         action="store_true",
-        help="write docs/images/pages anew (test_pictures.py)",
+        help="replace docs/images/pages (test_pictures.py)",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a page costs AWS: nothing at all while nobody looks."""
+"""The AWS calls of a page: none while it is hidden."""
 
 from __future__ import annotations
 

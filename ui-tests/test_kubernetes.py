@@ -30,6 +30,7 @@ from lab_page import (
     refresh_until,
     row,
     run_tab,
+    tab_to,
     use_theme,
     violations,
     wait_for_line,
@@ -235,15 +236,6 @@ def test_the_keyboard_leads_from_the_panel_to_a_port(page: Page, admin_lab: LabS
     expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
     assert "/ports/8123/" in opened.value.url
     admin_lab.hpj("cancel", run_id)
-
-
-def tab_to(page: Page, target: Locator, key: str = "Tab") -> None:
-    """Press Tab until something has the focus."""
-    for _ in range(60):
-        if target.evaluate("node => node === document.activeElement"):
-            break
-        page.keyboard.press(key)
-    expect(target).to_be_focused()
 
 
 @pytest.mark.full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
 _CANCEL_INTERVAL_S = 0.05
@@ -13,11 +14,11 @@ async def start_child(
 ) -> asyncio.subprocess.Process:
     """Start a command with pipes, in a session of its own: Ctrl-C in a terminal must not interrupt it.
 
-    In Python before the end of 2025, `asyncio.create_subprocess_exec` never returns if it is cancelled before the pipes are connected
-    (CPython issue 103847). It has killed the child by then and waits for its exit; a second cancel ends that wait.
+    Until the end of 2025, Python's `asyncio.create_subprocess_exec` hung if it was cancelled before the pipes were connected (CPython
+    issue 103847). It kills the child and then waits for ever; a second cancel ends the wait.
 
     Raises:
-        FileNotFoundError: There is no such program.
+        FileNotFoundError: The program does not exist.
         PermissionError: The program cannot be run.
         NotADirectoryError: Part of its path is a file.
     """
@@ -38,5 +39,6 @@ async def start_child(
             start.cancel()
             await asyncio.wait({start}, timeout=_CANCEL_INTERVAL_S)
         if not start.cancelled() and start.exception() is None:
-            start.result().kill()
+            with contextlib.suppress(ProcessLookupError):  # it may have ended
+                start.result().kill()
         raise

@@ -154,7 +154,7 @@ export function folderMakerText(
   return texts[by] ?? trans.__('none');
 }
 
-/** Whether user profiles wait because nobody checks their folders. */
+/** Whether profiles wait because their folders are not checked. */
 export function isWaitingForFolders(
   asked: IAsked | null,
   plan: IPlan

@@ -30,7 +30,7 @@ export interface IChart<C extends ICurve = ICurve> {
   readonly text: (value: number) => string;
 }
 
-/** Colours that are told from each other, in light and dark themes, by most people. */
+/** Colours that most people can tell apart, in light and dark themes. */
 const COLOURS = [
   '#4c78d0',
   '#e07b39',
@@ -42,14 +42,14 @@ const COLOURS = [
   '#c7504c'
 ];
 
-/** The colour of one of so many curves: one alone has the theme's; after the last colour they begin anew. */
+/** A curve's colour: the theme's for a single curve, otherwise one of `COLOURS`, repeated if there are more curves. */
 export function curveColour(index: number, count: number): string {
   return count === 1
     ? 'var(--jp-brand-color1)'
     : COLOURS[index % COLOURS.length];
 }
 
-/** Those that begin anew are dashed. */
+/** Curves whose colour repeats are dashed. */
 export function isDashed(index: number): boolean {
   return index >= COLOURS.length;
 }

@@ -5,7 +5,7 @@ import { pageLanguage } from '../components/words';
 import { curveColour, IChart, isDashed } from './data';
 
 const AXIS_WIDTH = 64;
-/** So much room above a fixed upper edge: a line that lies on it is seen. */
+/** Room above a fixed upper edge, so that a line on it is visible. */
 const ABOVE = 1.05;
 /** Steps of an axis with whole numbers. */
 const WHOLE = [1, 10, 100, 1e3, 1e4, 1e5].flatMap(ten => [
@@ -26,9 +26,9 @@ export interface IPlot {
 }
 
 /**
- * Draws a chart into a node, anew for another theme or size. All charts with one key share the cursor.
+ * Draws a chart into a node, and redraws it when the theme or the size changes. All charts with one key share the cursor.
  *
- * @param onCursor - is told at which of the times the cursor is; null: nowhere
+ * @param onCursor - called with the index of the time under the cursor; null: none
  */
 export function drawPlot(
   node: HTMLElement,
@@ -91,7 +91,7 @@ export function drawPlot(
       ],
       hooks: {
         setCursor: [self => onCursor(self.cursor.idx ?? null)],
-        draw: [self => drawLimit(self, chart.limit ?? null, colours.limit)]
+        draw: [self => drawLimit(self, current.limit ?? null, colours.limit)]
       }
     },
     dataOf(chart),
@@ -145,7 +145,7 @@ function coloursOf(
   };
 }
 
-/** A value between two gaps is no line: it is drawn as a dot. */
+/** Values between two gaps, which are drawn as dots. */
 function pointsAlone(
   self: uPlot,
   series: number,
@@ -203,6 +203,6 @@ function dataOf(chart: IChart): uPlot.AlignedData {
 }
 
 function topOf(chart: IChart, largest: number | null): number {
-  // A chart of noughts needs some height too.
+  // A chart of zeros needs some height too.
   return chart.top ? chart.top * ABOVE : (largest ?? 0) * 1.1 || 1;
 }

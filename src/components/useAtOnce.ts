@@ -1,7 +1,7 @@
 import * as React from 'react';
 
 /**
- * A state of one component whose change is painted in the frame of its event. For a move of the mouse, React's own waits for the next frame.
+ * A state of one component whose change is painted in the frame of its event. After a mouse move, `useState` renders only in the next frame.
  */
 export function useAtOnce<T>(first: T): [T, (next: T) => void] {
   const [state] = React.useState(() => {

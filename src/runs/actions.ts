@@ -249,7 +249,7 @@ function changedSpec(
     const had = isRecord(before.accelerators)
       ? before.accelerators.count
       : before.gpus_per_node;
-    // One rank for each GPU is no number of ranks: it follows the GPUs.
+    // One rank per GPU stays one rank per GPU; another number was chosen by the user.
     if (resources.processes_per_node === had) {
       resources.processes_per_node = null;
     }

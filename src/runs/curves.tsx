@@ -22,7 +22,7 @@ export function Curves(props: {
           key={`${chart.name} ${chart.curves.map(one => one.label).join()}`}
           chart={chart}
           cursorKey={key}
-          // A dot is no curve: a short run has its figures only.
+          // With a single sample there are only figures.
           fewest={2}
           spoken={chart.curves
             .map(one =>

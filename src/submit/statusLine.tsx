@@ -66,7 +66,7 @@ function levelOf(model: SubmitModel): keyof typeof SIGNS {
   return model.busy || model.sending || isUnchecked(model) ? 'busy' : 'ok';
 }
 
-/** Whether nobody knows if the cluster would take the run. */
+/** Whether the cluster did not check the run. */
 function isUnchecked({ error, findings }: SubmitModel): boolean {
   return error !== null || findings.some(({ code }) => code === UNCHECKED);
 }

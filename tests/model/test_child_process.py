@@ -12,12 +12,18 @@ from hyperpod_jlab.core.child_process import start_child
 TIMEOUT_S = 10.0
 
 
+async def begin_start(steps: int) -> asyncio.Task[asyncio.subprocess.Process]:
+    """Start a child, and return after so many steps of the loop."""
+    started = asyncio.ensure_future(start_child("sleep", "60"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    return started
+
+
 @pytest.mark.parametrize("steps", range(8))
 def test_a_start_that_is_cancelled_ends(steps):
     async def cancel_after_steps():
-        started = asyncio.ensure_future(start_child("sleep", "60"))
-        for _ in range(steps):
-            await asyncio.sleep(0)
+        started = await begin_start(steps)
         started.cancel()
         await asyncio.wait({started}, timeout=TIMEOUT_S)
         return started.cancelled()
@@ -28,13 +34,7 @@ def test_a_start_that_is_cancelled_ends(steps):
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("steps", range(8))
 def test_the_loop_ends_while_a_child_starts(steps):
-    async def leave():
-        task = asyncio.ensure_future(start_child("sleep", "60"))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        return task
-
-    asyncio.run(leave())
+    asyncio.run(begin_start(steps))
 
 
 async def test_closing_a_cache_ends_loads_of_forgotten_keys():
