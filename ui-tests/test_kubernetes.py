@@ -165,7 +165,7 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         shown = open_cluster(page, "Jobs")
         refresh_until(shown, row(shown, "holder").filter(has_text="running"))
         expect(row(shown, "holder")).to_contain_text("(you)")
-        expect(row(shown, "holder")).to_contain_text(re.compile(r"3 . gpu"))
+        expect(row(shown, "holder")).to_contain_text(re.compile(r"3 . GPU"))
         assert violations(page, CLUSTER_PAGE) == []
         row(shown, "holder").get_by_role("checkbox").check()
         shown.get_by_role("button", name="Change…").click()
@@ -177,7 +177,7 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         for node in cluster.nodes:
             expect(row(shown, node)).to_contain_text("up")
         if cluster.folder is not None:  # nobody else is there
-            refresh_until(shown, shown.get_by_role("img", name="gpu: 5 of 8 free; 3 in use"))
+            refresh_until(shown, shown.get_by_role("img", name="GPU: 5 of 8 free; 3 in use"))
         assert violations(page, CLUSTER_PAGE) == []
         shown = open_cluster(page, "Jobs")
         shown.get_by_role("button", name="My finished runs").click()
