@@ -71,6 +71,8 @@ export namespace CommandIDs {
   export const openCluster = 'hyperpod:open-cluster';
   /** Writes a cluster of AWS into the configuration, once the user has seen what is written; `{cluster}`. */
   export const connectCluster = 'hyperpod:connect-cluster';
+  /** Removes a cluster from the configuration, once the user agrees; `{cluster}`. */
+  export const disconnectCluster = 'hyperpod:disconnect-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
   /** The consequences of a node action; `{cluster, action, nodes}`. */

@@ -54,9 +54,9 @@ def test_what_is_shown_is_written_and_the_panel_has_the_cluster(
     shown = dialog.locator("pre")
     expect(shown).to_contain_text(f"[clusters.{CLUSTER}]")
     expect(dialog).to_contain_text(f"Adds to {config}:")
-    dialog.get_by_label("Login node").fill("ubuntu@10.1.2.3")
+    dialog.get_by_label("Login node").fill("ubuntu@127.0.0.1:1")
     dialog.get_by_label("Name").fill("local")
-    expect(shown).to_contain_text('login_nodes = ["ubuntu@10.1.2.3"]')
+    expect(shown).to_contain_text('login_nodes = ["ubuntu@127.0.0.1:1"]')
     expect(shown).to_contain_text("[clusters.local]")
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
@@ -66,15 +66,23 @@ def test_what_is_shown_is_written_and_the_panel_has_the_cluster(
     dialog.get_by_role("button", name="Connect").click()
     expect(dialog.get_by_role("alert")).to_contain_text("already has a cluster 'local'")
     assert config.read_text() == before
-    expect(dialog.get_by_label("Login node")).to_have_value("ubuntu@10.1.2.3")
+    expect(dialog.get_by_label("Login node")).to_have_value("ubuntu@127.0.0.1:1")
     dialog.get_by_label("Name").fill("research")
     expect(dialog.get_by_role("alert")).to_have_count(0)
     expect(shown).to_contain_text("[clusters.research]")
 
+    # Nothing answers there: nothing is written, unless the user wants it.
+    dialog.get_by_role("button", name="Connect").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("127.0.0.1")
+    anyway = dialog.get_by_role("checkbox", name="Connect although the cluster does not respond")
+    assert violations(page, DIALOG) == []
+    assert config.read_text() == before
+    anyway.check()
+
     # The file cannot be written.
     server.home.chmod(0o500)
     dialog.get_by_role("button", name="Connect").click()
-    expect(dialog.get_by_role("alert")).to_contain_text(
+    expect(dialog.get_by_role("alert").first).to_contain_text(
         f"Permission denied: the configuration file {config} cannot be written"
     )
     server.home.chmod(0o700)
@@ -88,11 +96,19 @@ def test_what_is_shown_is_written_and_the_panel_has_the_cluster(
     assert written == tomllib.loads(entry)["clusters"]["research"]
     assert written["hyperpod"] == CLUSTER
     connected = page.locator(CLUSTERS).get_by_role("listitem").filter(has_text="research")
-    expect(connected.filter(has_not_text="eks")).to_have_count(1)
+    connected = connected.filter(has_not_text="eks")
+    expect(connected).to_have_count(1)
     expect(page.locator(CLUSTERS).get_by_role("button", name="Connect", exact=True)).to_have_count(
         0
     )
     expect(page.locator(CLUSTER_PAGE).get_by_role("tab", name="Jobs")).to_be_visible()
+    # And it goes again.
+    connected.click(button="right")
+    page.locator(".lm-Menu").get_by_text("Disconnect…").click()
+    page.locator(DIALOG).get_by_role("button", name="Disconnect").click()
+    expect(connected).to_have_count(0)
+    assert tomllib.loads(config.read_text()) == tomllib.loads(before)
+    expect(page.locator(CLUSTER_PAGE)).to_have_count(0)
     assert [line for line in console if "exception" in line] == []
 
 

@@ -9,7 +9,7 @@ COMMANDS = (
     Command("jobs", "List the jobs of all users on a cluster.", section="Clusters", rank=70),
     Command(
         "config",
-        "Add a cluster to the configuration file.",
+        "Add or remove a cluster of the configuration file.",
         section="Maintenance",
         rank=20,
         module="config_commands",
@@ -20,6 +20,7 @@ ROUTES = (
     Route("get", "clusters", "read", "routes:list_clusters"),
     Route("get", "clusters/{cluster}", "read", "routes:show_cluster"),
     Route("post", "clusters/{cluster}/connect", "execute", "routes:connect_cluster"),
+    Route("post", "clusters/{cluster}/disconnect", "execute", "routes:disconnect_cluster"),
     Route("get", "clusters/{cluster}/overview", "read", "routes:show_overview"),
     Route("get", "clusters/{cluster}/nodes", "read", "routes:list_nodes"),
     Route("get", "clusters/{cluster}/queues", "read", "routes:list_queues"),

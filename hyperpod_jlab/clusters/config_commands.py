@@ -11,16 +11,19 @@ from hyperpod_jlab.cli.group import Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.clusters.connect import connect
+from hyperpod_jlab.clusters.connect import connect, disconnect
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.clusters.connect import Connection
+    from hyperpod_jlab.clusters.connect import Connection, Disconnection
     from hyperpod_jlab.run.services import Hyperpod
 
 _COMMANDS = (
     Section(
         "Clusters",
-        (Entry("add", "clusters.config_commands", "Add a HyperPod cluster of your AWS account."),),
+        (
+            Entry("add", "clusters.config_commands", "Add a HyperPod cluster of your AWS account."),
+            Entry("remove", "clusters.config_commands", "Remove a cluster."),
+        ),
     ),
 )
 
@@ -95,3 +98,23 @@ def add(
             print(printable(line))
     else:
         print(f"{name} is added to {printable(connection.path)}. Try it: hpj nodes {name}")
+
+
+_REMOVE_HELP = """\
+Remove a cluster from your configuration file. Its jobs go on, and its runs stay in the list of runs.
+"""
+
+
+@click.command(cls=HpjCommand, help=_REMOVE_HELP, examples=("hpj config remove ml-cluster",))
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove a cluster from the configuration."""
+
+    async def write(services: Hyperpod) -> Disconnection:
+        return await disconnect(services, name)
+
+    disconnection = with_services(write)
+    if invocation().as_json:
+        print_json(asdict(disconnection))
+    else:
+        print(f"{printable(name)} is removed from {printable(disconnection.path)}.")

@@ -246,14 +246,7 @@ def add_cluster(name: str, block: str) -> Path:
         InvalidInputError: The result would not be valid; the file is unchanged.
         StorageError: The file cannot be written.
     """
-    existing = [path for path in config_files() if path.exists()]
-    if name in load_settings(existing).clusters:
-        raise ConflictError(
-            f"the configuration already has a cluster '{name}'",
-            code="cluster_exists",
-            hint="use another name: hpj config add NAME --hyperpod CLUSTER",
-            detail={"cluster": name},
-        )
+    check_not_used(name)
 
     def add(document: TOMLDocument) -> None:
         import tomlkit
@@ -275,6 +268,52 @@ def add_cluster(name: str, block: str) -> Path:
             hint="add it with an editor; to print its table: hpj config add NAME --dry-run",
             detail={"path": str(user_file()), "config": block},
         ) from error
+
+
+def check_not_used(name: str) -> None:
+    """Check that no cluster of the configuration has a name.
+
+    Raises:
+        ConflictError: One has.
+        InvalidInputError: The configuration is not valid.
+    """
+    existing = [path for path in config_files() if path.exists()]
+    if name in load_settings(existing).clusters:
+        raise ConflictError(
+            f"the configuration already has a cluster '{name}'",
+            code="cluster_exists",
+            hint="use another name: hpj config add NAME --hyperpod CLUSTER",
+            detail={"cluster": name},
+        )
+
+
+def remove_cluster(name: str) -> Path:
+    """Remove a cluster from the user's configuration file.
+
+    Args:
+        name: The cluster's name in the configuration.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConflictError: The cluster is not in the user's own file.
+        InvalidInputError: The file, or the result, is not valid; the file is unchanged.
+        StorageError: The file cannot be written.
+    """
+
+    def remove(document: TOMLDocument) -> None:
+        clusters = document.get("clusters", {})
+        if name not in clusters:
+            raise ConflictError(
+                f"cluster '{name}' is not in {user_file()}",
+                code="not_in_user_file",
+                hint="remove it from the file that names it: " + ", ".join(map(str, config_files())),
+                detail={"cluster": name},
+            )
+        del clusters[name]
+
+    return edit_user_file(remove)
 
 
 def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:

@@ -1,14 +1,25 @@
-"""Add a HyperPod cluster of the AWS account to the user's configuration, so that runs can be submitted to it."""
+"""Add a HyperPod cluster of the AWS account to the user's configuration, so that runs can be submitted to it, and remove it."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.clusters.configuration import add_cluster, user_file
-from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.clusters.configuration import (
+    add_cluster,
+    check_not_used,
+    remove_cluster,
+    user_file,
+)
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+)
 from hyperpod_jlab.core.reach import eks_block, slurm_block
 from hyperpod_jlab.core.validation import LABEL
 
@@ -16,6 +27,10 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
     from hyperpod_jlab.core.reach import SubmitTarget
     from hyperpod_jlab.run.services import Hyperpod
+
+
+_TEST_TIMEOUT_S = 20.0
+"""Timeout of the test of a connection, in seconds: ssh alone takes up to ten for a host that does not answer."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +42,14 @@ class Connection:
         path: The file.
         config: The table, in TOML.
         written: Whether it is in the file.
+        problem: Why the cluster did not answer; None: it answered, or was not asked.
     """
 
     cluster: str
     path: str
     config: str
     written: bool
+    problem: HyperpodError | None = None
 
 
 async def connect(
@@ -44,6 +61,7 @@ async def connect(
     namespace: str | None = None,
     region: str | None = None,
     dry_run: bool = False,
+    test: bool = False,
 ) -> Connection:
     """Add a HyperPod cluster to the user's configuration file.
 
@@ -55,6 +73,7 @@ async def connect(
         namespace: On EKS: namespace of the runs.
         region: Its region; None: see `aws.session.Aws`.
         dry_run: Write nothing.
+        test: Ask the cluster's scheduler first. If it does not answer, write nothing.
 
     Raises:
         InvalidInputError: The name is not valid, an option belongs to the other orchestrator, or the orchestrator is unknown.
@@ -72,8 +91,68 @@ async def connect(
     if dry_run:
         return Connection(name, str(user_file()), block, written=False)
     _check_not_configured(cluster)
+    if test:
+        check_not_used(name)
+        problem = await _find_problem(services, name, block)
+        if problem is not None:
+            return Connection(name, str(user_file()), block, written=False, problem=problem)
     path = await asyncio.to_thread(add_cluster, name, block)
     return Connection(name, str(path), block, written=True)
+
+
+@dataclass(frozen=True)
+class Disconnection:
+    """A cluster whose table was removed from the configuration file.
+
+    Attributes:
+        cluster: Its name.
+        path: The file.
+    """
+
+    cluster: str
+    path: str
+
+
+async def disconnect(services: Hyperpod, name: str) -> Disconnection:
+    """Remove a cluster from the user's configuration file. Its jobs go on, and its runs stay in the list of runs.
+
+    Raises:
+        NotFoundError: The cluster is not configured.
+        ConflictError: It is in another configuration file, or is the default cluster.
+        StorageError: The file cannot be written.
+    """
+    if name not in services.settings.clusters:
+        raise services.settings.unknown_cluster(name)
+    if name == services.settings.default_cluster:
+        raise ConflictError(
+            f"'{name}' is the default cluster",
+            code="default_cluster",
+            hint=f"first choose another default_cluster in {user_file()}",
+            detail={"cluster": name},
+        )
+    return Disconnection(name, str(await asyncio.to_thread(remove_cluster, name)))
+
+
+async def _find_problem(services: Hyperpod, name: str, block: str) -> HyperpodError | None:
+    """Why the scheduler of a cluster that is not configured yet does not answer; None if it does."""
+    from pydantic import TypeAdapter
+
+    from hyperpod_jlab.core.config import ClusterConfig
+    from hyperpod_jlab.engines.registry import make_orchestrator
+
+    table = tomllib.loads(block)["clusters"][name]
+    config: ClusterConfig = TypeAdapter(ClusterConfig).validate_python(table)
+    engine = make_orchestrator(name, config, services.partition)
+    try:
+        async with asyncio.timeout(_TEST_TIMEOUT_S):
+            found = await engine.cluster()
+    except TimeoutError:
+        return UnreachableError(f"no answer within {_TEST_TIMEOUT_S:g} s")
+    except HyperpodError as error:
+        return error
+    finally:
+        await engine.close()
+    return UnreachableError(found.reason or found.state) if found.state == "unreachable" else None
 
 
 def _block(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
-from hyperpod_jlab.clusters.connect import Connection, connect
+from hyperpod_jlab.clusters.connect import Connection, Disconnection, connect, disconnect
 from hyperpod_jlab.clusters.overview import ClusterOverview, build_overview
 from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, notes_of
 from hyperpod_jlab.core.errors import HyperpodError
@@ -300,6 +300,8 @@ class ConnectBody(RequestModel):
     """On EKS: the namespace of the runs."""
     dry_run: bool = False
     """Write nothing."""
+    test: bool = False
+    """Ask the cluster's scheduler first; if it does not answer, write nothing."""
 
 
 async def connect_cluster(call: Call, cluster: str, body: ConnectBody) -> Connection:
@@ -313,6 +315,13 @@ async def connect_cluster(call: Call, cluster: str, body: ConnectBody) -> Connec
     if connection.written:
         await call.process.reload()
     return connection
+
+
+async def disconnect_cluster(call: Call, cluster: str) -> Disconnection:
+    """Remove a cluster from the user's configuration file. Its jobs go on, and its runs stay in the list of runs."""
+    disconnection = await disconnect(await call.hyperpod(), cluster)
+    await call.process.reload()
+    return disconnection
 
 
 async def list_choices(call: Call, cluster: str) -> Choices:

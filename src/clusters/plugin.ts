@@ -65,6 +65,23 @@ export const clustersPlugin: JupyterFrontEndPlugin<void> = {
         return { cluster: name };
       }
     });
+    app.commands.addCommand(CommandIDs.disconnectCluster, {
+      label: trans.__('Disconnect Cluster…'),
+      caption: trans.__('Remove a cluster from the configuration'),
+      describedBy: { args: DISCONNECT_ARGUMENTS },
+      execute: async args => {
+        const { cluster } = args;
+        if (typeof cluster !== 'string') {
+          throw new Error('cluster is missing');
+        }
+        const { disconnectCluster } = await import('./connect');
+        const isDone = await disconnectCluster(hyperPod, cluster);
+        if (isDone) {
+          tracker.find(page => page.cluster === cluster)?.dispose();
+        }
+        return { disconnected: isDone };
+      }
+    });
     palette?.addItem({
       command: CommandIDs.openCluster,
       category: trans.__('HyperPod')
@@ -87,6 +104,15 @@ const CONNECT_ARGUMENTS: JSONObject = {
   type: 'object',
   properties: {
     cluster: { type: 'string', description: 'Its name or ARN in AWS' }
+  },
+  required: ['cluster'],
+  additionalProperties: false
+};
+
+const DISCONNECT_ARGUMENTS: JSONObject = {
+  type: 'object',
+  properties: {
+    cluster: { type: 'string', description: 'Its name in the configuration' }
   },
   required: ['cluster'],
   additionalProperties: false

@@ -11,6 +11,8 @@ export interface IPanelActions extends IListActions {
   openCluster(cluster: ICluster, tab?: string): void;
   /** Write a cluster of AWS into the configuration, once the user has seen what is written. */
   connect(cluster: ICluster): void;
+  /** Remove a cluster from the configuration, once the user agrees. */
+  disconnect(cluster: ICluster): void;
   readonly openRuns: (() => void) | null;
   openDoctor(): void;
   openLifecycleLog(): void;

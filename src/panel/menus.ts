@@ -1,5 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { addIcon, linkIcon, listIcon } from '@jupyterlab/ui-components';
+import { addIcon, closeIcon, linkIcon, listIcon } from '@jupyterlab/ui-components';
 
 import { ICluster } from '../clusters/types';
 import { IMenuEntry } from '../components/menu';
@@ -47,5 +47,14 @@ export function clusterEntries(
       run: () => actions.connect(cluster)
     });
   }
+  // The embedded cluster is always there.
+  if (configured && cluster.orchestrator !== 'local') {
+    entries.push(null, {
+      label: trans.__('Disconnect…'),
+      icon: closeIcon,
+      run: () => actions.disconnect(cluster)
+    });
+  }
   return entries;
 }
+

@@ -117,6 +117,8 @@ function panelActions(
       void commands.execute(CommandIDs.connectCluster, {
         cluster: hyperpod?.arn ?? name
       }),
+    disconnect: ({ name }) =>
+      void commands.execute(CommandIDs.disconnectCluster, { cluster: name }),
     get openRuns() {
       return commands.hasCommand(CommandIDs.openRuns)
         ? () => void commands.execute(CommandIDs.openRuns)

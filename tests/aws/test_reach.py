@@ -7,14 +7,18 @@ import base64
 import os
 import socket
 import tomllib
+from functools import partial
 
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters import reach
 from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.clusters.connect import connect
 from hyperpod_jlab.clusters.reach import ReachChecker
 from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.example import example_account
 from testbed.aws.studio import SimulatedStudio
@@ -175,6 +179,45 @@ def test_adding_without_writing(example, hpj, home):
     eks = hpj("config", "add", "research-eks", "--namespace", "team", "--dry-run", "--json").ok()
     assert tomllib.loads(eks.json["config"])["clusters"]["research-eks"]["namespace"] == "team"
     assert not eks.json["written"]
+    assert home.config.read_text() == before
+
+
+async def test_a_cluster_that_does_not_answer_is_not_added_where_it_is_tested(example, hpj, home):
+    before = home.config.read_text()
+    services = Hyperpod()
+    try:
+        asked = partial(connect, services, "ml-cluster", "far", login_node="127.0.0.1:1")
+        refused = await asked(test=True)
+        assert (refused.cluster, refused.written) == ("far", False)
+        assert isinstance(refused.problem, UnreachableError)
+        assert home.config.read_text() == before
+        assert (await asked()).written
+    finally:
+        await services.close()
+    assert home.config.read_text().startswith(before)
+
+
+def test_a_cluster_is_removed(example, hpj, home):
+    before = home.config.read_text()
+    hpj("config", "add", "far", "--hyperpod", "ml-cluster", "--login-node", "127.0.0.1:1").ok()
+    done = hpj("config", "remove", "far").ok()
+    assert done.out == f"far is removed from {home.config}.\n"
+    assert tomllib.loads(home.config.read_text()) == tomllib.loads(before)
+    configured = [one for one in hpj("clusters", "--json").ok().json["clusters"] if one["configured"]]
+    assert [one["name"] for one in configured] == ["local"]
+
+
+def test_what_cannot_be_removed(example, hpj, home):
+    far = '[clusters.far]\norchestrator = "slurm"\n'
+    before = f'default_cluster = "far"\n{far}'
+    home.config.write_text(before)
+    for name, code, error in (
+        ("nope", 3, "unknown_cluster"),
+        ("far", 2, "default_cluster"),
+        ("local", 2, "not_in_user_file"),
+    ):
+        done = hpj("config", "remove", name, "--json")
+        assert (done.code, done.error["code"]) == (code, error)
     assert home.config.read_text() == before
 
 

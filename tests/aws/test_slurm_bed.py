@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.clusters.configuration import load_settings
+from hyperpod_jlab.clusters.connect import connect
 from hyperpod_jlab.run import repairs
 from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.attached import BedError
@@ -210,7 +211,9 @@ def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, mo
         reach = found["hyperpod"]["reach"]
         assert reach["word"] == "ready"
         assert "knows 2 of its 2 instances" in reach["sentence"]
-        hpj("config", "add", "train", "--hyperpod", made.cluster.name).ok()
+        services = Hyperpod()
+        tested = asyncio.run(connect(services, made.cluster.name, "train", test=True))
+        assert (tested.written, tested.problem) == (True, None)
         nodes = hpj("nodes", "--cluster", "train", "--json").ok().json["nodes"]
         assert {node["name"] for node in nodes} >= {FIRST}
         told = hpj("clusters", "--json").ok().json["clusters"]
