@@ -14,7 +14,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     nearest_hint,
 )
-from hyperpod_jlab.core.finding import Finding, raise_on_error
+from hyperpod_jlab.core.finding import Finding, Fix, raise_on_error
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
@@ -28,6 +28,9 @@ UNCHECKED = "unchecked"
 
 FOREIGN_CODE = "foreign_code"
 """Error code: the code belongs to another user, and the caller has not confirmed that it is to run."""
+
+
+_MINUTE_S = 60
 
 
 async def preflight(
@@ -120,6 +123,25 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
             message=f"the command runs once on each node, not {processes} times, because the launcher is none",
             hint="use --launcher python to run it in each process, or leave out --processes-per-node",
             field="resources.processes_per_node",
+        )
+    ]
+
+
+def time_findings(spec: JobSpec) -> list[Finding]:
+    """Warning: the run ends within a minute. Users of Slurm write minutes where a number here means seconds."""
+    limit = spec.time_limit
+    if limit is None or limit >= _MINUTE_S:
+        return []
+    seconds = "1 second" if limit == 1 else f"{limit} seconds"
+    minutes = "1 minute" if limit == 1 else f"{limit} minutes"
+    return [
+        Finding(
+            level="warning",
+            code="short_time_limit",
+            message=f"the run is ended after {seconds}",
+            hint=f"for {minutes}, use --time-limit {limit}m",
+            field="time_limit",
+            fixes=(Fix(label=f"Use {minutes}", set={"time_limit": limit * _MINUTE_S}),),
         )
     ]
 

@@ -47,6 +47,7 @@ from hyperpod_jlab.run.preflight import (
     dependencies,
     foreign_code,
     launcher_findings,
+    time_findings,
     preflight,
     raise_if_untrusted,
     secret_findings,
@@ -153,7 +154,11 @@ class Submitter:
             checked, unreachable = await preflight(engine, request.spec)
             findings += checked
         findings += secret_findings(request.spec, request.secrets)
-        findings += [*launcher_findings(request.spec), *space_findings()]
+        findings += [
+            *launcher_findings(request.spec),
+            *time_findings(request.spec),
+            *space_findings(),
+        ]
         awaited_ids = request.spec.after if distrusted is None else ()
         awaited = await self._check_dependencies(awaited_ids, engine)
         findings += awaited.findings

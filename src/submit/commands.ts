@@ -9,14 +9,13 @@ import { hyperPodIcon } from '../icons';
 import { failed, whyText } from '../runs/actions';
 import type { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
-import { IStart } from './memory';
+import type { ISubmitOptions } from './options';
 import { commandSource, ISubmitSource } from './source';
 import {
   cellsSource,
   currentFolder,
   currentNotebook,
   ITools,
-  notebookSource,
   pathSource,
   selectedFile
 } from './tools';
@@ -136,7 +135,10 @@ async function newRun(
     tools.hyperPod.trans.__('command')
   );
   const start = cluster === null ? undefined : { cluster, spec: {} };
-  return askAndSubmit(tools, source, start, path => pathSource(tools, path));
+  return askAndSubmit(tools, source, {
+    start,
+    findSource: path => pathSource(tools, path)
+  });
 }
 
 function addNotebookCommands(tools: ITools): void {
@@ -162,7 +164,7 @@ function addNotebookCommands(tools: ITools): void {
     isEnabled,
     execute: async () => {
       const panel = currentNotebook(tools);
-      return panel && ask(tools, notebookSource(tools, panel, null));
+      return panel && ask(tools, cellsSource(tools, panel), { isWhole: true });
     }
   });
   app.commands.addCommand(CommandIDs.runAgain, {
@@ -180,10 +182,10 @@ function addNotebookCommands(tools: ITools): void {
 async function ask(
   tools: ITools,
   source: ISubmitSource,
-  start?: IStart
+  options?: Pick<ISubmitOptions, 'start' | 'isWhole'>
 ): Promise<IPreview | IRun | null> {
   const { askAndSubmit } = await import('./submitting');
-  return askAndSubmit(tools, source, start);
+  return askAndSubmit(tools, source, options);
 }
 
 async function submit(
@@ -199,7 +201,7 @@ async function submit(
   if (args.run === true) {
     return submitNow(tools, source, start);
   }
-  return ask(tools, source, spec || cluster ? start : undefined);
+  return ask(tools, source, spec || cluster ? { start } : undefined);
 }
 
 /** The last settings of the notebook, at once; the dialog when there are none, or they don't do any more. */

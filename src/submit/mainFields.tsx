@@ -8,7 +8,7 @@ import { IField } from './fields';
 import { labelOf } from './labels';
 import { isUnderstood } from './layout';
 import { SubmitModel } from './model';
-import { written } from './quantities';
+import { secondsIn, written } from './quantities';
 import { freeGpus, gpuModel, mostGpus } from './starting';
 import { byOne, gpuSteps, Stepper } from './stepper';
 
@@ -260,41 +260,60 @@ function TimeField({ model, trans }: IProps): JSX.Element | null {
   }
   const text = model.texts.time_limit ?? '';
   const isOff = isOverruled(model.draft, 'time_limit');
+  const most = model.queue?.time_limit ?? Infinity;
+  const limits = LIMITS.filter(limit => (secondsIn(limit) ?? 0) <= most);
   return (
     <FieldRow
       field={field}
       problem={model.problems.time_limit}
       trans={trans}
       input={({ describedBy, id, invalid }) => (
-        <span className="jp-HyperPod-TimeLimit">
-          <input
-            id={id}
-            data-field="time_limit"
-            type="text"
-            autoComplete="off"
-            spellCheck={false}
-            className="jp-HyperPod-input"
-            aria-describedby={describedBy}
-            aria-invalid={invalid}
-            disabled={isOff}
-            placeholder={standardLimit(model, trans)}
-            value={text}
-            onChange={event => model.set({ time_limit: event.target.value })}
-          />
-          {!isOff && (
-            <Chips
-              label={trans.__('Time limits')}
-              chips={LIMITS.map(limit => ({
-                key: limit,
-                label: limit,
-                isOn: text === limit,
-                choose: () => model.set({ time_limit: limit })
-              }))}
+        <>
+          <span className="jp-HyperPod-TimeLimit">
+            <input
+              id={id}
+              data-field="time_limit"
+              type="text"
+              autoComplete="off"
+              spellCheck={false}
+              className="jp-HyperPod-input"
+              aria-describedby={describedBy}
+              aria-invalid={invalid}
+              disabled={isOff}
+              placeholder={standardLimit(model, trans)}
+              value={text}
+              onChange={event => model.set({ time_limit: event.target.value })}
             />
-          )}
-        </span>
+            {!isOff && (
+              <Chips
+                label={trans.__('Time limits')}
+                chips={limits.map(limit => ({
+                  key: limit,
+                  label: limit,
+                  isOn: text === limit,
+                  choose: () => model.set({ time_limit: limit })
+                }))}
+              />
+            )}
+          </span>
+          <Seconds text={text} trans={trans} />
+        </>
       )}
     />
+  );
+}
+
+/** Users of Slurm write minutes where a number means seconds: what it is. */
+function Seconds(props: {
+  text: string;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { text, trans } = props;
+  const seconds = /^\s*\d{1,9}\s*$/.test(text) ? Number(text) : 0;
+  return seconds === 0 ? null : (
+    <span className="jp-HyperPod-TimeLimit-seconds">
+      {trans.__('%1 seconds. For minutes, type %2m.', seconds, seconds)}
+    </span>
   );
 }
 

@@ -43,6 +43,8 @@ export interface IPreset extends IStart {
  */
 export interface ISubmitMemory {
   last(path: string): Promise<ILast | null>;
+  /** The cluster of the last run of any file. */
+  lastCluster(): Promise<string | null>;
   remember(path: string, last: ILast): Promise<void>;
   /** The presets for a file. */
   presets(path: string): Promise<readonly IPreset[]>;
@@ -67,6 +69,11 @@ export class SubmitMemory implements ISubmitMemory {
 
   async last(path: string): Promise<ILast | null> {
     return withoutName(toLast((await this._all())[path]));
+  }
+
+  async lastCluster(): Promise<string | null> {
+    const newest = Object.values(await this._all()).pop();
+    return toLast(newest)?.cluster ?? null;
   }
 
   async remember(path: string, last: ILast): Promise<void> {

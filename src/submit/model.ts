@@ -46,6 +46,7 @@ export class SubmitModel implements IDisposable {
   constructor(options: ISubmitOptions) {
     this._options = options;
     this._source = options.source;
+    this._draft = { ...EMPTY_DRAFT, whole: options.isWhole ?? false };
     this._trust = new Trust(options.source.owner);
     this._comparison = new Comparison(options.source);
     this.availability = new Availability(options.clusters);
@@ -373,17 +374,24 @@ export class SubmitModel implements IDisposable {
     const { client, clusters, history, memory, start } = this._options;
     this._error = null;
     try {
-      const [schema, found, last, presets] = await Promise.all([
+      const [schema, found, last, lastCluster, presets] = await Promise.all([
         client.schema(),
         clusters.configured(),
         history.last(this.source),
+        memory.lastCluster(),
         memory.presets(this.source.path ?? '')
       ]);
       this._fields = fieldsOf(schema);
       this._clusters = found;
       this._last = last;
       this._presets = presets;
-      this.begin(start ?? last);
+      const isElsewhere =
+        lastCluster !== null && !this._options.preferences?.defaultCluster;
+      this.begin(
+        start ??
+          last ??
+          (isElsewhere ? { cluster: lastCluster, spec: {} } : null)
+      );
       found.forEach(({ name }) => void this.availability.renew(name, false));
     } catch (reason) {
       this._fail(reason);
@@ -515,7 +523,7 @@ export class SubmitModel implements IDisposable {
   private _presets: readonly IPreset[] = [];
   private _last: IStart | null = null;
   private _before: IBefore | null = null;
-  private _draft = EMPTY_DRAFT;
+  private _draft: IDraft;
   private _error: ApiError | null = null;
   private _loading: Promise<void> | null = null;
   private _content = '';

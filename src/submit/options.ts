@@ -23,6 +23,8 @@ export interface ISubmitOptions {
   preferences?: Pick<IPreferences, 'defaultCluster' | 'defaultQueue'>;
   /** Finds a file as a source, where the user says in the form what is to be run. */
   findSource?: (path: string) => Promise<ISubmitSource>;
+  /** Whether all of the notebook is chosen at first, though cells are selected. */
+  isWhole?: boolean;
   /** Milliseconds of rest before a preview. */
   delay?: number;
   /** Milliseconds before each further try to send. */

@@ -42,8 +42,9 @@ export function oneWay(unit: Unit, text: string): string {
   return value === null ? text : written(unit, value);
 }
 
-function secondsIn(text: string): number | null {
-  const trimmed = text.trim().toLowerCase();
+/** The seconds of a text such as 90, 2h or 1h 30m; null for any other. */
+export function secondsIn(text: string): number | null {
+  const trimmed = text.replace(/\s/g, '').toLowerCase();
   if (/^\d{1,12}$/.test(trimmed)) {
     return Number(trimmed);
   }

@@ -3,6 +3,7 @@ import { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
+import type { ISubmitOptions } from './options';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
 import { baseOf, ISubmitSource } from './source';
@@ -13,8 +14,7 @@ import { IPreview, ISubmitBody } from './types';
 export async function askAndSubmit(
   tools: ITools,
   source: ISubmitSource,
-  start?: IStart,
-  findSource?: (path: string) => Promise<ISubmitSource>
+  options: Pick<ISubmitOptions, 'start' | 'findSource' | 'isWhole'> = {}
 ): Promise<IRun | null> {
   const { cells, client, hyperPod, memory } = tools;
   const { clusterClient, runClient, trans } = hyperPod;
@@ -29,9 +29,8 @@ export async function askAndSubmit(
     history: new SubmitHistory({ cells, memory, runClient }),
     memory,
     trans,
-    start,
     preferences: hyperPod.preferences.value,
-    findSource
+    ...options
   });
   const dialog = new SubmitDialog(model, trans);
   void model.load();

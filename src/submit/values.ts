@@ -18,7 +18,8 @@ export interface IRead {
 }
 
 /** Secrets and variables: their values stay texts, whatever they look like. */
-const PLAIN_TABLES = ['environment.variables', 'environment.secrets'];
+const VARIABLES = 'environment.variables';
+const PLAIN_TABLES = [VARIABLES, 'environment.secrets'];
 
 type Building = { [name: string]: Json | Building };
 
@@ -67,7 +68,7 @@ function valueOf(field: IField, typed: string, trans: TranslationBundle): Json {
     case 'lines':
       return typed.split('\n').filter(line => line.trim() !== '');
     case 'pairs':
-      return pairs(field, typed);
+      return pairs(field, typed, trans);
     case 'json':
       return jsonObject(trimmed, trans);
     case 'long':
@@ -96,11 +97,16 @@ function wholeNumber(
 }
 
 /** Lines `NAME=value`; a name alone is a switch, or a secret without a reference. */
-function pairs(field: IField, typed: string): Json {
+function pairs(field: IField, typed: string, trans: TranslationBundle): Json {
   const plain = PLAIN_TABLES.includes(field.path);
   const table: Record<string, Json> = {};
   for (const line of typed.split('\n').filter(one => one.trim() !== '')) {
     const at = line.indexOf('=');
+    if (at < 0 && field.path === VARIABLES) {
+      throw new Error(
+        trans.__('Enter %1=VALUE, or %1= for an empty value.', line.trim())
+      );
+    }
     const name = (at < 0 ? line : line.slice(0, at)).trim();
     const value = at < 0 ? null : line.slice(at + 1);
     table[name] = plain ? (value ?? '') : flagValue(value);
@@ -148,12 +154,12 @@ export function textOf(field: IField, value: Json): string {
     return '';
   }
   return field.kind === 'pairs'
-    ? entries.map(([name, one]) => pairText(name, one)).join('\n')
+    ? entries.map(([name, one]) => pairText(field, name, one)).join('\n')
     : JSON.stringify(value, null, 2);
 }
 
-function pairText(name: string, value: Json): string {
-  if (value === '') {
+function pairText(field: IField, name: string, value: Json): string {
+  if (value === '' && field.path !== VARIABLES) {
     return name;
   }
   return `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`;

@@ -9,7 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.run.preflight import check_secret_values, launcher_findings
+from hyperpod_jlab.run.preflight import check_secret_values, launcher_findings, time_findings
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,19 @@ def test_a_command_in_many_processes_is_warned_of(spec: dict[str, Any], codes: l
     source = {"kind": "command", "command": "true"}
     found = launcher_findings(parse(JobSpec, {"source": source, **spec}))
     assert [finding.code for finding in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("limit", "minutes"), [(None, None), ("1", 60), (10, 600), ("59s", 3540), ("1m", None)]
+)
+def test_seconds_that_may_be_meant_as_minutes_are_warned_of(
+    limit: str | int | None, minutes: int | None
+) -> None:
+    source = {"kind": "command", "command": "true"}
+    found = time_findings(parse(JobSpec, {"source": source, "time_limit": limit}))
+    assert [fix.set["time_limit"] for finding in found for fix in finding.fixes] == (
+        [] if minutes is None else [minutes]
+    )
 
 
 @pytest.mark.parametrize("value", ["half\ud800", "nul\0"])

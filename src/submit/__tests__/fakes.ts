@@ -82,6 +82,10 @@ export class FakeMemory implements ISubmitMemory {
     return Promise.resolve(this.lasts.get(path) ?? null);
   }
 
+  lastCluster(): Promise<string | null> {
+    return Promise.resolve([...this.lasts.values()].pop()?.cluster ?? null);
+  }
+
   remember(path: string, last: ILast): Promise<void> {
     this.lasts.set(path, last);
     return Promise.resolve();

@@ -232,6 +232,24 @@ describe('settings', () => {
     model.begin(null);
     expect(model.draft.cluster).toBe('local');
     expect(model.texts).toEqual({});
+    // Another file begins on the same cluster, unless the user prefers one.
+    const source = { ...cellSource(), path: 'work/other.ipynb' };
+    const other = await formOn(new FakeServer(), { memory, source });
+    expect(other.draft.cluster).toBe('ml');
+    expect(other.texts).toEqual({});
+    const preferences = { defaultCluster: 'local', defaultQueue: '' };
+    const named = await formOn(new FakeServer(), {
+      memory,
+      source,
+      preferences
+    });
+    expect(named.draft.cluster).toBe('local');
+  });
+
+  it('begin with the whole notebook where that was asked for', async () => {
+    const source = cellSource();
+    const model = await formOn(new FakeServer(), { source, isWhole: true });
+    expect(model.draft.whole).toBe(true);
   });
 
   it('are kept as presets of the folder', async () => {
