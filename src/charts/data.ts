@@ -30,26 +30,17 @@ export interface IChart<C extends ICurve = ICurve> {
   readonly text: (value: number) => string;
 }
 
-/** Colours that most people can tell apart, in light and dark themes. */
-const COLOURS = [
-  '#4c78d0',
-  '#e07b39',
-  '#2f9e76',
-  '#c2559d',
-  '#b59410',
-  '#7a63c9',
-  '#37a3b8',
-  '#c7504c'
-];
+/** How many colours there are for curves and ranks (`--jp-hyperpod-series-0` and so on in the style sheet). */
+const COLOURS = 8;
 
-/** A curve's colour: the theme's for a single curve, otherwise one of `COLOURS`, repeated if there are more curves. */
+/** A curve's colour: the theme's for a single curve, otherwise one of the series, repeated if there are more curves. */
 export function curveColour(index: number, count: number): string {
   return count === 1
     ? 'var(--jp-brand-color1)'
-    : COLOURS[index % COLOURS.length];
+    : `var(--jp-hyperpod-series-${index % COLOURS})`;
 }
 
 /** Curves whose colour repeats are dashed. */
 export function isDashed(index: number): boolean {
-  return index >= COLOURS.length;
+  return index >= COLOURS;
 }

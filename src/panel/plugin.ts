@@ -121,7 +121,7 @@ function panelActions(
       void commands.execute(CommandIDs.disconnectCluster, { cluster: name }),
     get openRuns() {
       return commands.hasCommand(CommandIDs.openRuns)
-        ? () => void commands.execute(CommandIDs.openRuns)
+        ? () => void commands.execute(CommandIDs.openRuns, { unfiltered: true })
         : null;
     },
     openDoctor: () => void commands.execute(CommandIDs.openDoctor),

@@ -27,10 +27,23 @@ export function addRunsPage(
     caption: trans.__('Show all runs in a table'),
     icon: hyperPodIcon,
     describedBy: {
-      args: { type: 'object', properties: {}, additionalProperties: false }
+      args: {
+        type: 'object',
+        properties: {
+          unfiltered: {
+            type: 'boolean',
+            description: 'Whether to clear the filter; default: false'
+          }
+        },
+        // The launcher adds its own.
+        additionalProperties: true
+      }
     },
-    execute: async () => {
+    execute: async ({ unfiltered }) => {
       await openPage(app, tracker, PAGE, () => makePage(app, hyperPod, store));
+      if (unfiltered === true) {
+        tracker.find(page => page.id === PAGE)?.showAll();
+      }
       return { page: PAGE };
     }
   });
@@ -83,6 +96,7 @@ function runsActions(app: JupyterFrontEnd, hyperPod: IHyperPod): IRunsActions {
         title: trans.__('Save view'),
         label: trans.__('Name'),
         text: proposal,
+        required: true,
         okLabel: trans.__('Save')
       });
       return button.accept ? value : null;

@@ -59,6 +59,13 @@ export class RunsPage extends SignalWidget {
     _options.model.changed.connect(this._fill, this);
   }
 
+  /** Clear the filter; order, groups and columns stay. */
+  showAll(): void {
+    const { views } = this._options;
+    const { cluster, states, text } = FIRST_VIEW;
+    views.show({ ...views.view, cluster, states, text });
+  }
+
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
     this._options.model.start();
