@@ -3,46 +3,59 @@ import { closeIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { StateChip } from '../components/stateChip';
 import { useLoaded } from '../components/useLoaded';
+import { durationText, shortMomentText } from '../components/words';
+import type { IEventClient } from '../events/client';
+import { LevelChip } from '../events/columns';
+import { showEvent } from '../events/detail';
+import { hasEvents } from '../events/types';
 import type { INodeOpeners } from '../nodes/openers';
+import type { INodeActions } from '../nodes/useNodeActions';
+import { nodeActionCaption, nodeActionLabel } from '../nodes/words';
 import type { IClusterClient } from './client';
+import { IJob, INodeTile } from './nodeCells';
+import { NodeMap } from './nodeMap';
 import { IColumn } from './serverTable';
-import { clusterStateText } from './states';
 import { TableRow, valueText } from './types';
 import { ClusterView, useLive } from './view';
 
 /** The most rows that the server sends; nodes whose names contain this one come along. */
 const MAX_ROWS = 1000;
 
+/** Events that are shown; the tab has all. */
+const MAX_EVENTS = 5;
+
 interface IProps extends INodeOpeners {
   readonly cluster: string;
   readonly client: IClusterClient;
+  readonly eventClient: IEventClient;
   readonly view: ClusterView;
   /** The node's name. */
   readonly node: string;
   /** What is said of it. */
   readonly columns: readonly IColumn[];
+  readonly actions: INodeActions;
   readonly openRun: (runId: string) => void;
   readonly close: () => void;
   readonly trans: TranslationBundle;
 }
 
 /**
- * All about one node, beside the table of nodes: its GPUs and their jobs, its health, and ways to its terminal and logs.
+ * All about one node, beside the table of nodes: its GPUs and their jobs, its health, its events, what can be done to it, and ways to its terminal and logs.
  */
 export function NodeDrawer(props: IProps): JSX.Element {
   const { client, close, cluster, node, trans, view } = props;
   const load = React.useCallback(async () => {
     const query = { limit: MAX_ROWS, filter: node };
-    const [nodes, jobs] = await Promise.all([
+    const [nodes, overview] = await Promise.all([
       client.table(cluster, 'nodes', query),
-      view.row?.configured === false
-        ? { rows: [] }
-        : client.table(cluster, 'jobs', query)
+      view.row?.configured === false ? null : client.overview(cluster, false)
     ]);
-    const row = nodes.rows.find(({ name }) => name === node) ?? null;
-    return { row, jobs: row ? jobsOf(row, jobs.rows) : [] };
+    return {
+      row: nodes.rows.find(({ name }) => name === node) ?? null,
+      tile: overview?.nodes.find(({ name }) => name === node) ?? null,
+      jobs: new Map(overview?.running.map(job => [job.scheduler_id, job]))
+    };
   }, [client, cluster, node, view]);
   const { error, renew, value } = useLoaded(load);
   useLive(view, renew);
@@ -80,24 +93,19 @@ export function NodeDrawer(props: IProps): JSX.Element {
           {trans.__('The cluster no longer has this node.')}
         </p>
       )}
-      {value?.row && <Detail {...props} row={value.row} jobs={value.jobs} />}
+      {value?.row && <Detail {...props} {...value} row={value.row} />}
     </aside>
   );
 }
 
-/** The jobs on a node. The embedded cluster names runs, the others the scheduler's jobs. */
-function jobsOf(row: TableRow, jobs: readonly TableRow[]): readonly TableRow[] {
-  const ids = new Set(valueText(row.jobs).split(', '));
-  return jobs.filter(
-    job =>
-      ids.has(valueText(job.scheduler_id)) || ids.has(valueText(job.run_id))
-  );
+interface IDetail extends IProps {
+  readonly row: TableRow;
+  readonly tile: INodeTile | null;
+  readonly jobs: ReadonlyMap<string, IJob>;
 }
 
-function Detail(
-  props: IProps & { row: TableRow; jobs: readonly TableRow[] }
-): JSX.Element {
-  const { columns, jobs, openLogs, openRun, openTerminal, row, trans } = props;
+function Detail(props: IDetail): JSX.Element {
+  const { columns, row, trans } = props;
   const { instance } = row;
   const facts = columns
     .filter(({ name }) => name !== 'jobs')
@@ -108,8 +116,32 @@ function Detail(
     .filter(({ value }) => value !== null && value !== '');
   return (
     <>
+      <Buttons {...props} />
+      <NodeJobs {...props} />
+      <h3>{trans.__('Details')}</h3>
+      <dl className="jp-HyperPod-facts">
+        {facts.map(({ label, name, value }) => (
+          <div key={name}>
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
       {typeof instance === 'string' && (
-        <div className="jp-HyperPod-Drawer-buttons">
+        <NodeEvents {...props} instance={instance} />
+      )}
+    </>
+  );
+}
+
+/** What opens the node's terminal and logs, and what can be done to it. */
+function Buttons(props: IDetail): JSX.Element {
+  const { actions, node, openLogs, openTerminal, row, trans } = props;
+  const { instance } = row;
+  return (
+    <div className="jp-HyperPod-Drawer-buttons">
+      {typeof instance === 'string' && (
+        <>
           <button
             type="button"
             className="jp-HyperPod-button"
@@ -124,46 +156,83 @@ function Detail(
           >
             {trans.__('Logs')}
           </button>
-        </div>
+        </>
+      )}
+      {actions.abilities.map(({ action, problem }) => {
+        const isOff = problem !== null || actions.busy !== null;
+        return (
+          <button
+            key={action}
+            type="button"
+            className={`jp-HyperPod-button${action === 'replace' ? ' jp-mod-warn' : ''}`}
+            title={problem?.message ?? nodeActionCaption(action, trans)}
+            aria-disabled={isOff}
+            onClick={() => isOff || actions.act(action, [node])}
+          >
+            {nodeActionLabel(action, trans)}
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The node's GPUs by job, and its jobs. */
+function NodeJobs(props: IDetail): JSX.Element | null {
+  const { jobs, openRun, tile, trans } = props;
+  const nodes = React.useMemo(() => (tile ? [tile] : []), [tile]);
+  if (tile === null) {
+    return null;
+  }
+  return (
+    <>
+      {tile.gpus > 0 && (
+        <>
+          <h3>{trans.__('GPUs')}</h3>
+          <NodeMap nodes={nodes} jobs={jobs} trans={trans} />
+        </>
       )}
       <h3>{trans.__('Jobs')}</h3>
-      {jobs.length === 0 && (
+      {tile.shares.length === 0 && (
         <p className="jp-HyperPod-Message">{trans.__('No jobs')}</p>
       )}
       <ul className="jp-HyperPod-Drawer-jobs">
-        {jobs.map(job => (
+        {tile.shares.map(({ gpus, job }) => (
           <NodeJob
-            key={valueText(job.scheduler_id)}
-            job={job}
+            key={job}
+            id={job}
+            job={jobs.get(job) ?? null}
+            gpus={gpus}
             openRun={openRun}
             trans={trans}
           />
         ))}
       </ul>
-      <dl className="jp-HyperPod-facts">
-        {facts.map(({ label, name, value }) => (
-          <div key={name}>
-            <dt>{label}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
     </>
   );
 }
 
 function NodeJob(props: {
-  job: TableRow;
+  id: string;
+  job: IJob | null;
+  /** Its GPUs on this node. */
+  gpus: number;
   openRun: (runId: string) => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { job, openRun, trans } = props;
-  const { run_id: runId } = job;
-  const name = valueText(job.name);
-  const state = valueText(job.state);
+  const { gpus, id, job, openRun, trans } = props;
+  const runId = job?.run_id ?? null;
+  const name = job?.name ?? id;
+  const facts = [
+    job?.user,
+    gpus > 0 && trans._n('%1 GPU', '%1 GPUs', gpus),
+    job?.started_at && durationText(job.started_at, null, trans)
+  ];
   return (
     <li>
-      {typeof runId === 'string' ? (
+      {runId === null ? (
+        <span>{name}</span>
+      ) : (
         <button
           type="button"
           className="jp-HyperPod-link"
@@ -171,15 +240,50 @@ function NodeJob(props: {
         >
           {name}
         </button>
-      ) : (
-        name
       )}
-      <span>{valueText(job.user)}</span>
-      <StateChip
-        state={state}
-        text={clusterStateText(state, trans)}
-        trans={trans}
-      />
+      <span>{facts.filter(Boolean).join(' · ')}</span>
     </li>
+  );
+}
+
+/** The newest events of the node's instance, where the cluster has events. */
+function NodeEvents(props: IDetail & { instance: string }): JSX.Element | null {
+  const { cluster, eventClient, instance, trans, view } = props;
+  const isRecorded = hasEvents(view.row);
+  const load = React.useCallback(async () => {
+    const query = { node: instance, sort: '-time', limit: MAX_EVENTS };
+    return isRecorded ? (await eventClient.events(cluster, query)).rows : [];
+  }, [cluster, eventClient, instance, isRecorded]);
+  const { error, retry, value } = useLoaded(load);
+  if (!isRecorded) {
+    return null;
+  }
+  return (
+    <>
+      <h3>{trans.__('Events')}</h3>
+      {error && <ErrorMessage error={error} trans={trans} retry={retry} />}
+      {value?.length === 0 && (
+        <p className="jp-HyperPod-Message">{trans.__('No events')}</p>
+      )}
+      <ul className="jp-HyperPod-Drawer-events">
+        {value?.map(row => {
+          const id = valueText(row.event_id);
+          return (
+            <li key={id}>
+              <span>{shortMomentText(valueText(row.time))}</span>
+              <LevelChip level={valueText(row.level)} trans={trans} />
+              <button
+                type="button"
+                className="jp-HyperPod-link"
+                title={trans.__('Show event details')}
+                onClick={() => void showEvent(eventClient, cluster, id, trans)}
+              >
+                {valueText(row.description) || trans.__('(no message)')}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </>
   );
 }

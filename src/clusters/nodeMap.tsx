@@ -25,8 +25,8 @@ interface IProps {
   readonly nodes: readonly INodeTile[];
   readonly jobs: ReadonlyMap<string, IJob>;
   readonly trans: TranslationBundle;
-  /** Show a node's details. */
-  readonly openNode: (name: string) => void;
+  /** Show a node's details; missing where they are in view. */
+  readonly openNode?: (name: string) => void;
 }
 
 /**
@@ -60,14 +60,14 @@ export function NodeMap(props: IProps): JSX.Element {
         className="jp-HyperPod-NodeMap-canvas"
         role="group"
         tabIndex={0}
-        aria-label={trans.__('Map of %1 nodes', nodes.length)}
+        aria-label={trans._n('Map of %1 node', 'Map of %1 nodes', nodes.length)}
         aria-describedby={tipId}
         style={{ width: layout.width, height: layout.height }}
         onMouseMove={onPointer}
         onMouseLeave={forget}
         onBlur={forget}
         onKeyDown={onKey}
-        onClick={() => pointed && openNode(nodes[pointed.node].name)}
+        onClick={() => pointed && openNode?.(nodes[pointed.node].name)}
       >
         <canvas ref={canvas} aria-hidden="true" />
         {pointed && <Mark layout={layout} node={pointed.node} />}
@@ -102,7 +102,7 @@ interface IPlace {
 function usePointer(
   layout: IMapLayout,
   nodes: readonly INodeTile[],
-  openNode: (name: string) => void
+  openNode?: (name: string) => void
 ): {
   at: IPlace | null;
   forget: () => void;
@@ -128,7 +128,7 @@ function usePointer(
     if (event.key === 'Enter' && at) {
       // Else the key would press the button that gets the focus.
       event.preventDefault();
-      openNode(nodes[at.node].name);
+      openNode?.(nodes[at.node].name);
     } else if (event.key in steps) {
       event.preventDefault();
       const next = at ? at.node + steps[event.key] : 0;

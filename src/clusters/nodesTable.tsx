@@ -8,6 +8,7 @@ import * as React from 'react';
 
 import { useAnew } from '../components/useAnew';
 import { NodeActionBar } from '../nodes/actionBar';
+import type { IEventClient } from '../events/client';
 import type { INodeClient } from '../nodes/client';
 import type { INodeOpeners } from '../nodes/openers';
 import { useNodeActions } from '../nodes/useNodeActions';
@@ -25,6 +26,8 @@ export interface INodesTable extends INodeOpeners {
   cluster: string;
   client: IClusterClient;
   view: ClusterView;
+  /** Requests on the cluster's events. */
+  eventClient: IEventClient;
   /** Requests that do something to nodes. */
   nodeClient: INodeClient;
   openRun: (runId: string) => void;
@@ -90,6 +93,7 @@ export function NodesTable(props: INodesTable): JSX.Element {
           key={node}
           node={node}
           columns={others}
+          actions={actions}
           close={close}
         />
       )}

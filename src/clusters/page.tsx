@@ -8,6 +8,7 @@ import { useLoaded } from '../components/useLoaded';
 import { WatchingPage } from '../components/watchingWidget';
 import type { IEventClient } from '../events/client';
 import { EventsTable } from '../events/table';
+import { hasEvents } from '../events/types';
 import { GovernanceTab } from '../governance/tab';
 import type { IMetricsClient } from '../metrics/client';
 import { AwsDetail } from './awsDetail';
@@ -39,9 +40,6 @@ export type ClusterTab = (typeof TABS)[number];
 export function tabNamed(name: unknown): ClusterTab | undefined {
   return TABS.find(tab => tab === name);
 }
-
-/** Clusters of which AWS keeps events. */
-const WITH_EVENTS = 'Continuous';
 
 /** Clusters that may have task governance. */
 const WITH_GOVERNANCE = 'kubernetes';
@@ -151,7 +149,7 @@ function tabsOf(row: ICluster | null): readonly ClusterTab[] {
     ...(scheduled ? (['jobs', 'queues'] as const) : []),
     'nodes',
     ...(hyperpod ? (['metrics'] as const) : []),
-    ...(hyperpod?.provisioning === WITH_EVENTS ? (['events'] as const) : []),
+    ...(hasEvents(row) ? (['events'] as const) : []),
     ...(settings ? (['settings'] as const) : [])
   ];
 }

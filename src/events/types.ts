@@ -1,5 +1,5 @@
 import type { Schema } from '../api';
-import { ITablePage, ITableQuery } from '../clusters/types';
+import { ICluster, ITablePage, ITableQuery } from '../clusters/types';
 
 /** How bad an event is, least first. */
 export const EVENT_LEVELS = ['info', 'warn', 'error'] as const;
@@ -29,3 +29,8 @@ export interface IEventPage extends ITablePage {
 
 /** An event with its details. */
 export type IEventDetail = Schema<'HyperpodEventDetail'>;
+
+/** Whether AWS records a cluster's events: only with continuous provisioning. */
+export function hasEvents(cluster: ICluster | null): boolean {
+  return cluster?.hyperpod?.provisioning === 'Continuous';
+}

@@ -32,7 +32,8 @@ export interface INodeActions {
   readonly abilities: readonly INodeAbility[];
   /** Why it is not known. */
   readonly problem: Pick<ILoaded<unknown>, 'error' | 'retry'>;
-  readonly act: (action: NodeAction) => void;
+  /** Do something to nodes; default: the chosen ones. */
+  readonly act: (action: NodeAction, nodes?: readonly string[]) => void;
   /** The action in progress, from the request for its consequences on. */
   readonly busy: NodeAction | null;
   /** How far it is; null before the first nodes are done. */
@@ -92,12 +93,15 @@ function useActing(
   const [turn, setTurn] = React.useState(0);
   const [isStopped, setStopped] = React.useState(false);
   const goesOn = React.useRef(true);
-  const act = async (action: NodeAction): Promise<void> => {
+  const act = async (
+    action: NodeAction,
+    nodes: readonly string[]
+  ): Promise<void> => {
     goesOn.current = true;
     setStopped(false);
     setOutcome(null);
     setBusy(action);
-    const acting = { action, names, tell: setProgress, trans };
+    const acting = { action, names: nodes, tell: setProgress, trans };
     try {
       const results = await askAndAct(client, cluster, {
         ...acting,
@@ -116,7 +120,7 @@ function useActing(
     }
   };
   return {
-    act: action => void act(action),
+    act: (action, nodes = names) => void act(action, nodes),
     busy,
     progress,
     stop: () => {

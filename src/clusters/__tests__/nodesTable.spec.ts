@@ -5,6 +5,7 @@ import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { filledDialog, until } from '../../__tests__/until';
+import { FakeEventClient } from '../../events/__tests__/fakes';
 import {
   abilities,
   FakeNodeClient,
@@ -48,6 +49,7 @@ describe('Nodes of a cluster', () => {
     const props = {
       ...{ client, cluster, nodeClient, openLogs, openTerminal, trans },
       view,
+      eventClient: new FakeEventClient(),
       openRun: jest.fn(),
       node: null,
       isShown: () => page.isVisible
@@ -110,6 +112,22 @@ describe('Nodes of a cluster', () => {
     expect(button('Reboot…')?.getAttribute('aria-disabled')).toBe('true');
     button('Reboot…')?.click();
     expect(nodeClient.previews).toEqual([]);
+  });
+
+  it('acts on the node in view, whichever are chosen', async () => {
+    await show();
+    box(SECOND.name)?.click();
+    button(NODE.name)?.click();
+    const reboot = () => {
+      const drawer = page.node.querySelector('.jp-HyperPod-Drawer');
+      return drawer ? button('Reboot…', drawer) : undefined;
+    };
+    await until(() => reboot() !== undefined);
+    reboot()?.click();
+    await filledDialog();
+    expect(nodeClient.previews).toEqual([
+      { action: 'reboot', nodes: [NODE.name] }
+    ]);
   });
 
   it('says what becomes of the nodes, and does nothing when that is not wanted', async () => {

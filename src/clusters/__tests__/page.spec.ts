@@ -33,7 +33,21 @@ class FakeClusterClient implements IClusterClient {
   }
 
   readonly overview = jest.fn(() =>
-    Promise.resolve(answerOf('ClusterOverview'))
+    Promise.resolve(
+      answerOf('ClusterOverview', {
+        nodes: [
+          answerOf('NodeTile', {
+            name: 'n1',
+            gpus: 8,
+            used: 4,
+            shares: [{ job: '7', gpus: 4 }]
+          })
+        ],
+        running: [
+          answerOf('Job', { scheduler_id: '7', name: 'mine', run_id: 'r1' })
+        ]
+      })
+    )
   );
   readonly governance = jest.fn();
 
@@ -193,6 +207,7 @@ describe('ClusterPage', () => {
     await until(() => Boolean(drawer()?.querySelector('dl')));
     expect(drawer()?.getAttribute('aria-label')).toBe('Node n1');
     expect(drawer()?.textContent).toContain('disk = "full"');
+    expect(drawer()?.textContent).toContain('4 GPUs');
     button(page, 'mine').click();
     expect(opened).toEqual(['r1']);
     drawer()?.dispatchEvent(

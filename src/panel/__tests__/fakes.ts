@@ -81,6 +81,7 @@ export class Shown {
       newRun: cluster => tell(`new ${cluster}`),
       openCluster: ({ name }, tab) => tell(`cluster ${name} ${tab ?? ''}`),
       connect: ({ name }) => tell(`connect ${name}`),
+      disconnect: ({ name }) => tell(`disconnect ${name}`),
       openRun: runId => tell(`run ${runId}`),
       cancel: runs => tell(`cancel ${runs.map(one => one.name).join(', ')}`),
       remove: runs => tell(`delete ${runs.map(one => one.name).join(', ')}`),
