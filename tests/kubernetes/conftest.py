@@ -32,12 +32,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def kubernetes_cluster() -> Iterator[KubernetesTestbed]:
-    """One for all tests, with the training operator; they leave it as they found it."""
+def kubernetes_cluster(request: pytest.FixtureRequest) -> Iterator[KubernetesTestbed]:
+    """One for all tests, with the training operator, and with Kubeflow Trainer where long tests run; they leave it as they found it."""
     if theirs := of_the_user():
         yield theirs
         return
-    with ONE.only(running("--gpus", "8")) as cluster:
+    has_long_tests = any(
+        ANY & set(getattr(item, "fixturenames", ())) and item.get_closest_marker("full")
+        for item in request.session.items
+    )
+    parts = ("training-operator", *(("trainer",) if has_long_tests else ()))
+    with ONE.only(running("--gpus", "8", parts=parts)) as cluster:
         yield cluster
 
 

@@ -47,7 +47,7 @@ async def test_a_program_that_the_image_lacks_is_named(session: KubernetesSessio
     run_id = await session.submit("true", environment={"python": "/no/such/python3"})
     run = await session.ended(run_id)
     assert (run.state, run.status.reason_code) == ("failed", "no_program")
-    assert "the image has no " in (run.status.reason or "")
+    assert "the image does not have this Python" in (run.status.reason or "")
 
 
 @pytest.mark.timeout(300)

@@ -104,7 +104,7 @@ async def test_who_sees_nothing_at_all_is_told_so(
     blind = sessions(kubeconfig=session.cluster.user("blind", session.namespace, rules=rules))
     jobs = await blind.hpj("jobs", "--json")
     assert jobs.code == 4
-    assert "hidden from you: the right to list pytorchjobs.kubeflow.org" in jobs.error["message"]
+    assert "permission to list pytorchjobs.kubeflow.org" in jobs.error["message"]
     clusters = await blind.hpj("clusters", "--json")
     assert clusters.code == 0, clusters.err
     assert '"state": "up"' in clusters.out

@@ -357,8 +357,8 @@ async def test_who_may_see_nodes_and_not_all_pods_sees_totals_and_is_told_why(
         assert (row.accelerators, row.accelerators_free, row.cpus_free) == (8, None, None)
         answer = await narrow.hpj("nodes")
         assert answer.code == 0, answer.err
-        assert "the right to list pods in all namespaces is missing" in answer.err
+        assert "you do not have the permission to list pods in all namespaces" in answer.err
         line = await narrow.hpj("clusters", "--json")
-        assert "the right to list pods in all namespaces is missing" in line.out
+        assert "you do not have the permission to list pods in all namespaces" in line.out
     finally:
         await kubectl(session, "delete", "clusterrolebinding,clusterrole", name)

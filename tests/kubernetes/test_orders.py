@@ -173,9 +173,9 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
         assert isinstance(said.error, DeniedError)
         assert (
             said.error.message
-            == f"you may not delete pytorchjobs.kubeflow.org in the namespace {user.namespace}"
+            == f"you do not have the permission to delete pytorchjobs.kubeflow.org in the namespace {user.namespace}"
         )
-        with pytest.raises(DeniedError, match="you may not delete"):
+        with pytest.raises(DeniedError, match="permission to delete"):
             await looker.runs.act(run_id, "cancel")
         with pytest.raises(DeniedError, match="permission to forward ports"):
             await open_port(looker.engines, looker.runs, run_id, 0, 80)

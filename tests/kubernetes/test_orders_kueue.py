@@ -71,7 +71,7 @@ async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSessio
     await session.until(first, running)
     second = await waits(session, gpus_per_node=2)
     await session.until(second, lambda run: run.status.reason_code == "quota")
-    with pytest.raises(NotFoundError, match="no queue nothing-like-it"):
+    with pytest.raises(NotFoundError, match="queue nothing-like-it not found"):
         await session.hyperpod.runs.act(second, "change", Change(queue="nothing-like-it"))
     await session.hyperpod.runs.act(second, "change", Change(queue="spare"))
     await session.until(second, running)

@@ -302,8 +302,8 @@ async def test_who_may_see_queues_but_no_quota_is_told_so(
     answer = await narrow.hpj("queues")
     assert answer.code == 0, answer.err
     assert "team" in answer.out
-    assert "the right to list clusterqueues.kueue.x-k8s.io is missing" in answer.err
-    assert "list localqueues.kueue.x-k8s.io in all namespaces is missing" in answer.err
+    assert "you do not have the permission to list clusterqueues.kueue.x-k8s.io" in answer.err
+    assert "permission to list localqueues.kueue.x-k8s.io in all namespaces" in answer.err
 
 
 @pytest.mark.full
@@ -314,7 +314,7 @@ async def test_who_may_see_no_queues_is_told_so(
     answer = await narrow.hpj("queues")
     assert answer.code == 0, answer.err
     assert (
-        f"list localqueues.kueue.x-k8s.io in the namespace {session.namespace} is missing"
+        f"permission to list localqueues.kueue.x-k8s.io in the namespace {session.namespace}"
         in answer.err
     )
     # And still submits to one that it knows of.
