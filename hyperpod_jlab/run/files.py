@@ -198,14 +198,16 @@ def cell_text(code: SentCode, cell: SentCell) -> str | None:
         return None
 
 
-def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The newest run of each cell id, and the checksum of the submitted source. May block.
+def newest_run_by_cell(
+    partition: Partition, run_ids: Iterable[str]
+) -> dict[str, tuple[str, SentCell]]:
+    """The newest run of each cell id, and the cell as submitted; only cells with a checksum. May block.
 
     Args:
         partition: The storage partition.
         run_ids: Runs, newest first.
     """
-    newest: dict[str, tuple[str, str]] = {}
+    newest: dict[str, tuple[str, SentCell]] = {}
     for run_id in run_ids:
         try:
             cells = _cached_cells(partition, run_id)
@@ -213,7 +215,7 @@ def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str
             continue
         for cell in cells:
             if cell.id is not None and cell.checksum is not None:
-                newest.setdefault(cell.id, (run_id, cell.checksum))
+                newest.setdefault(cell.id, (run_id, cell))
     return newest
 
 

@@ -250,11 +250,12 @@ class CellsQuery(RequestModel):
 
 @dataclass(frozen=True)
 class RunOfCell:
-    """The newest run of a cell, and the CRC-32 of the submitted source."""
+    """The newest run of a cell, the CRC-32 of the submitted source, and its number among the notebook's code cells then."""
 
     id: str
     checksum: str
     run_id: str
+    number: int
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,10 @@ def _to_notebook_cells(partition: Partition, listing: RunPage) -> NotebookCells:
     newest = newest_run_by_cell(partition, [run.run_id for run in listing.runs])
     return NotebookCells(
         [to_owned_run(run) for run in listing.runs],
-        [RunOfCell(cell, checksum, run_id) for cell, (run_id, checksum) in newest.items()],
+        [
+            RunOfCell(ident, cell.checksum or "", run_id, cell.number)
+            for ident, (run_id, cell) in newest.items()
+        ],
     )
 
 

@@ -9,6 +9,7 @@ import { stateText } from '../components/words';
 import { clockText } from '../runs/words';
 import { IRun, isEnded } from '../runs/types';
 import { checksum } from './checksum';
+import type { IRunOfCell } from './client';
 
 /**
  * A line below a cell's code: the newest run with this cell, and its state. It is in the page only, never in the notebook file.
@@ -33,7 +34,8 @@ export class CellChip extends ReactWidget {
   /** The run, and its progress. */
   private _renderRun(): JSX.Element {
     const { open, trans } = this._options;
-    const { run } = this._shown;
+    const { run, sent } = this._shown;
+    const [state, text] = cellState(run, sent.number, trans);
     const hasEnded = isEnded(run.state);
     return (
       <>
@@ -41,14 +43,15 @@ export class CellChip extends ReactWidget {
           type="button"
           className="jp-HyperPod-link"
           title={trans.__('Open the run and its log')}
-          aria-label={trans.__(
-            'Open run %1: %2',
-            run.name,
-            stateText(run.state, trans)
-          )}
+          aria-label={trans.__('Open run %1: %2', run.name, text)}
           onClick={() => open(run.run_id)}
         >
-          <StateChip state={run.state} reason={run.reason} trans={trans} />
+          <StateChip
+            state={state}
+            text={text}
+            reason={run.reason}
+            trans={trans}
+          />
           <span>{trans.__('%1 on %2', run.name, run.cluster)}</span>
         </button>
         {run.started_at !== null && (
@@ -108,7 +111,8 @@ export class CellChip extends ReactWidget {
 
   private _isStale(): boolean {
     return (
-      checksum(this._options.cell.sharedModel.getSource()) !== this._shown.sent
+      checksum(this._options.cell.sharedModel.getSource()) !==
+      this._shown.sent.checksum
     );
   }
 
@@ -124,6 +128,21 @@ export class CellChip extends ReactWidget {
   private _shown: CellChip.IShown;
   private _hasLog = false;
   private _wasStale: boolean | null = null;
+}
+
+/** A cell's state and the word for it: where a run failed in another cell, this one ran, or was not reached. */
+export function cellState(
+  { attempts, state }: IRun,
+  number: number,
+  trans: TranslationBundle
+): [string, string] {
+  const broken = attempts[attempts.length - 1]?.first_error?.cell ?? null;
+  if (state !== 'failed' || broken === null || broken === number) {
+    return [state, stateText(state, trans)];
+  }
+  return number < broken
+    ? ['succeeded', trans.__('ran')]
+    : ['cancelled', trans.__('not run')];
 }
 
 /** How long a run takes, or took. */
@@ -146,8 +165,8 @@ export namespace CellChip {
   /** What a chip shows. */
   export interface IShown {
     readonly run: IRun;
-    /** The checksum of the source that was sent. */
-    readonly sent: string;
+    /** The cell as it was sent. */
+    readonly sent: IRunOfCell;
   }
 
   export interface IOptions {

@@ -37,11 +37,11 @@ export class CellRuns implements IDisposable {
     }
   }
 
-  /** The newest run that has a cell, and the checksum of what was sent. */
-  of(cellId: string): { run: IRun; sent: string } | null {
-    const cell = this._cells.get(cellId);
-    const run = cell && this._known.get(cell.run_id);
-    return cell && run ? { run, sent: cell.checksum } : null;
+  /** The newest run that has a cell, and the cell as it was sent. */
+  of(cellId: string): { run: IRun; sent: IRunOfCell } | null {
+    const sent = this._cells.get(cellId);
+    const run = sent && this._known.get(sent.run_id);
+    return sent && run ? { run, sent } : null;
   }
 
   /** The notebook has another name now. */

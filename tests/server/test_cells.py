@@ -45,11 +45,20 @@ async def test_each_cell_knows_its_newest_run(api, jp_root_dir):
     second = await send(api, document(a="x = 1", b="print(2)"), ["b"], name="second")
     answer = await api.get("cells", notebook=NOTEBOOK)
     assert [run["run_id"] for run in answer["runs"]] == [second["run_id"], first["run_id"]]
-    found = {cell["id"]: (cell["run_id"], cell["checksum"]) for cell in answer["cells"]}
-    assert found == {
-        "a": (first["run_id"], f"{zlib.crc32(b'x = 1'):08x}"),
-        "b": (second["run_id"], f"{zlib.crc32(b'print(2)'):08x}"),
-    }
+    assert answer["cells"] == [
+        {
+            "id": "b",
+            "run_id": second["run_id"],
+            "checksum": f"{zlib.crc32(b'print(2)'):08x}",
+            "number": 2,
+        },
+        {
+            "id": "a",
+            "run_id": first["run_id"],
+            "checksum": f"{zlib.crc32(b'x = 1'):08x}",
+            "number": 1,
+        },
+    ]
     assert (await api.get("cells", notebook="work/other.ipynb"))["cells"] == []
 
 

@@ -25,7 +25,7 @@ describe('the runs of cells', () => {
     newest = runOf('run-1', 'running');
     known = {
       runs: [newest],
-      cells: [{ id: 'a', checksum: '0', run_id: 'run-1' }]
+      cells: [{ id: 'a', checksum: '0', run_id: 'run-1', number: 1 }]
     };
     model = new RunsModel({
       client: { get: () => Promise.resolve(newest) } as unknown as IRunClient
@@ -52,7 +52,7 @@ describe('the runs of cells', () => {
 
   it('are asked for once', async () => {
     await cells.load();
-    expect(cells.of('a')).toEqual({ run: newest, sent: '0' });
+    expect(cells.of('a')).toEqual({ run: newest, sent: known.cells[0] });
     expect(cells.of('b')).toBeNull();
   });
 
@@ -72,7 +72,7 @@ describe('the runs of cells', () => {
     newest = runOf('run-2', 'waiting');
     known = {
       runs: [newest, runOf('run-1', 'running')],
-      cells: [{ id: 'a', checksum: '1', run_id: 'run-2' }]
+      cells: [{ id: 'a', checksum: '1', run_id: 'run-2', number: 1 }]
     };
     await model.get('run-2');
     await Promise.resolve();

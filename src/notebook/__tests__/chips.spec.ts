@@ -6,6 +6,7 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { until } from '../../__tests__/until';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
+import { cellState } from '../cellChip';
 import { CellRuns } from '../cellRuns';
 import { NotebookChips } from '../chips';
 import { INotebookRuns } from '../client';
@@ -24,6 +25,18 @@ function cellOf(id: string): Widget {
   return Object.assign(cell, { model, ready: Promise.resolve() });
 }
 
+it.each([
+  [1, 'ran'],
+  [2, 'failed'],
+  [3, 'not run']
+])('cell %s of a run that broke in cell 2: %s', (number, text) => {
+  const trans = nullTranslator.load('hyperpod_jlab');
+  const failed = (cell: number | null) =>
+    run(1, { state: 'failed', attempts: [{ first_error: { cell } }] });
+  expect(cellState(failed(2), number, trans)[1]).toBe(text);
+  expect(cellState(failed(null), number, trans)[1]).toBe('failed');
+});
+
 it('a cell’s chip goes with its run', async () => {
   const cell = cellOf('a');
   const content = {
@@ -40,7 +53,7 @@ it('a cell’s chip goes with its run', async () => {
   const panel = { content, context, disposed } as unknown as NotebookPanel;
   let answer: INotebookRuns = {
     runs: [run(1)],
-    cells: [{ id: 'a', checksum: '', run_id: run(1).run_id }]
+    cells: [{ id: 'a', checksum: '', run_id: run(1).run_id, number: 1 }]
   };
   const client = {
     ofNotebook: () => Promise.resolve(answer),
