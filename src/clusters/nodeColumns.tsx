@@ -52,7 +52,7 @@ function capacityColumns(trans: TranslationBundle): Column[] {
   return [
     {
       name: 'accelerators_free',
-      label: trans.__('Accelerators free'),
+      label: trans.__('GPUs free'),
       optional: true,
       render: row => nodeDevices(row, trans)
     },

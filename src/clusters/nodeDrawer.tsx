@@ -105,10 +105,14 @@ interface IDetail extends IProps {
 }
 
 function Detail(props: IDetail): JSX.Element {
-  const { columns, row, trans } = props;
+  const { columns, row, tile, trans } = props;
   const { instance } = row;
   const facts = columns
-    .filter(({ name }) => name !== 'jobs')
+    .filter(
+      // The parts above say it.
+      ({ name }) =>
+        name !== 'jobs' && (name !== 'accelerators_free' || !tile?.gpus)
+    )
     .map(column => ({
       ...column,
       value: column.render ? column.render(row) : valueText(row[column.name])

@@ -38,7 +38,7 @@ export function queueColumns(
     },
     {
       name: 'accelerators_free',
-      label: trans.__('Accelerators free'),
+      label: trans.__('GPUs free'),
       optional: true,
       // The quota says the same of them.
       render: row =>

@@ -95,7 +95,7 @@ function actionOf(
     case 'doctor':
       return {
         command: CommandIDs.openDoctor,
-        args: {},
+        args: first === '--cluster' && second ? { cluster: second } : {},
         label: trans.__('Run HyperPod Doctor')
       };
     case 'logs':

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { useLoaded } from '../components/useLoaded';
 import { WatchingPage } from '../components/watchingWidget';
 import { durationText, momentText } from '../components/words';
 import { CheckList } from './checkList';
@@ -22,9 +23,12 @@ export class DoctorPage extends WatchingPage<DoctorModel> {
     this._options = options;
   }
 
-  /** Examine everything, unless something was examined before. */
-  examineFirst(): Promise<void> {
-    return this.watched.beginFirst({ cluster: null, job: false });
+  /** Examine everything, unless something was examined before. With a cluster: examine it now. */
+  examine(cluster: string | null): Promise<void> {
+    const asked = { cluster, job: false };
+    return cluster === null
+      ? this.watched.beginFirst(asked)
+      : this.watched.begin(asked);
   }
 
   protected override render(): JSX.Element {
@@ -37,6 +41,8 @@ export class DoctorPage extends WatchingPage<DoctorModel> {
 export namespace DoctorPage {
   export interface IOptions {
     model: DoctorModel;
+    /** The names of the configured clusters. */
+    clusters: () => Promise<readonly string[]>;
     /** Put a text onto the clipboard. */
     copy: (text: string) => void;
     /** Copy the report for an admin. */
@@ -160,11 +166,31 @@ function clustersOf(checks: readonly ICheck[]): string[] {
 }
 
 function Buttons(props: DoctorPage.IOptions): JSX.Element {
-  const { copyReport, model, saveReport, trans } = props;
+  const { clusters, copyReport, model, saveReport, trans } = props;
   const { isBusy, value } = model;
   const hasReport = value !== null && value.checks.length > 0;
+  const names = useLoaded(clusters).value ?? [];
+  const [chosen, setChosen] = React.useState<string | null>(null);
+  // At first, what was examined last.
+  const cluster = chosen ?? value?.cluster ?? '';
   return (
     <div className="jp-HyperPod-Doctor-buttons">
+      {names.length > 1 && (
+        <select
+          className="jp-HyperPod-select"
+          aria-label={trans.__('Clusters to check')}
+          value={names.includes(cluster) ? cluster : ''}
+          disabled={isBusy}
+          onChange={event => setChosen(event.target.value)}
+        >
+          <option value="">{trans.__('All clusters')}</option>
+          {names.map(name => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
       {isBusy ? (
         <button
           type="button"
@@ -177,7 +203,9 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
         <button
           type="button"
           className="jp-HyperPod-button jp-mod-accept"
-          onClick={() => void model.begin({ cluster: null, job: false })}
+          onClick={() =>
+            void model.begin({ cluster: cluster || null, job: false })
+          }
         >
           {hasReport ? trans.__('Run again') : trans.__('Run checks')}
         </button>

@@ -57,6 +57,10 @@ export const doctorPlugin: JupyterFrontEndPlugin<void> = {
               type: 'boolean',
               description:
                 'Whether the first examination begins at once; default: true'
+            },
+            cluster: {
+              type: 'string',
+              description: 'Check this cluster now, and no other'
             }
           },
           // The launcher adds its own.
@@ -66,7 +70,9 @@ export const doctorPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         await openPage(app, tracker, PAGE, () => makePage(app, hyperPod));
         if (args.examine !== false) {
-          await tracker.find(page => page.id === PAGE)?.examineFirst();
+          const cluster =
+            typeof args.cluster === 'string' ? args.cluster : null;
+          await tracker.find(page => page.id === PAGE)?.examine(cluster);
         }
         return { page: PAGE };
       }
@@ -98,6 +104,10 @@ async function makePage(
   const client = new DoctorClient(hyperPod.client);
   const page = new DoctorPage({
     model: new DoctorModel(client, app.serviceManager.events.stream),
+    clusters: async () => {
+      const rows = await hyperPod.clusterClient.configured();
+      return rows.map(({ name }) => name);
+    },
     copy: text => {
       Clipboard.copyToSystem(text);
       Notification.info(trans.__('Copied'), { autoClose: BRIEFLY });

@@ -68,6 +68,7 @@ describe('DoctorPage', () => {
     page = new DoctorPage({
       model: new DoctorModel(client, events, 20),
       copy: () => undefined,
+      clusters: () => Promise.resolve(['local', 'ml']),
       copyReport: () => undefined,
       saveReport: () => undefined,
       trans: nullTranslator.load('hyperpod_jlab')
