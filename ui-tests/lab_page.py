@@ -17,6 +17,14 @@ CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
 #: The panel's list of clusters, with what is said of AWS.
 CLUSTERS = f"{PANEL} section[aria-label='Clusters']"
 
+_HIDE = """hidden => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+  Object.defineProperty(
+    document, 'visibilityState', {configurable: true, get: () => hidden ? 'hidden' : 'visible'}
+  );
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
 #: Finds a log's view (of a card or a run page) in the widget tree, and gives its rows' texts.
 _LOG_ROWS = """selector => {
   const app = window.jupyterapp;
@@ -111,6 +119,11 @@ def more_action(shown: Locator, action: str) -> None:
     """Choose an action of a run from the menu of its page."""
     shown.get_by_role("button", name="More actions").click()
     shown.page.locator(".lm-Menu").get_by_text(action, exact=True).click()
+
+
+def hide_page(page: Page, *, hidden: bool = True) -> None:
+    """Let the page believe that nobody sees it, as behind another tab of the browser, or that somebody does."""
+    page.evaluate(_HIDE, hidden)
 
 
 def open_tab(page: Page, cluster: str, tab: str) -> Locator:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import CLUSTER_PAGE, PANEL, execute, open_lab
+from lab_page import CLUSTER_PAGE, PANEL, execute, hide_page, open_lab
 from lab_server import LabServer
 from playwright.sync_api import Page, Request, expect
 
@@ -15,14 +15,6 @@ from testbed.aws.endpoint import Endpoint
 
 #: Pages ask the server each minute.
 MINUTES = 10
-
-_HIDE = """hidden => {
-  Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
-  Object.defineProperty(
-    document, 'visibilityState', {configurable: true, get: () => hidden ? 'hidden' : 'visible'}
-  );
-  document.dispatchEvent(new Event('visibilitychange'));
-}"""
 
 
 @pytest.fixture
@@ -66,7 +58,7 @@ def test_a_hidden_page_asks_aws_for_nothing(
     pass_minutes(page, 2)
     assert len(requests) >= 2, "a page that is shown asks each minute, so the clock is moved well"
 
-    page.evaluate(_HIDE, True)
+    hide_page(page)
     page.wait_for_timeout(500)
     requests.clear()
     before = len(aws.calls)
@@ -74,7 +66,7 @@ def test_a_hidden_page_asks_aws_for_nothing(
     assert requests == []
     assert len(aws.calls) == before
 
-    page.evaluate(_HIDE, False)
+    hide_page(page, hidden=False)
     execute(page, "application:toggle-left-area", keep=False)
     execute(page, "launcher:create", keep=False)
     expect(page.locator(PANEL)).to_be_hidden()

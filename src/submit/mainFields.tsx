@@ -303,14 +303,14 @@ function TimeField({ model, trans }: IProps): JSX.Element | null {
   );
 }
 
-/** Users of Slurm write minutes where a number means seconds: what it is. */
+/** Users of Slurm write minutes where a number means seconds. Less than a minute has a warning of its own. */
 function Seconds(props: {
   text: string;
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { text, trans } = props;
   const seconds = /^\s*\d{1,9}\s*$/.test(text) ? Number(text) : 0;
-  return seconds === 0 ? null : (
+  return seconds < 60 ? null : (
     <span className="jp-HyperPod-TimeLimit-seconds">
       {trans.__('%1 seconds. For minutes, type %2m.', seconds, seconds)}
     </span>
