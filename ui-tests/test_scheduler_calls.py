@@ -42,7 +42,8 @@ def server(slurm: SlurmTestbed, calls: Path, tmp_path: Path) -> Iterator[LabServ
     real = slurm.folder / "bin"
     for command in real.iterdir():
         wrapper = folder / command.name
-        wrapper.write_text(f'#!/bin/sh\necho "{command.name} $*" >>{calls}\nexec {command} "$@"\n')
+        # Arguments have line breaks of their own.
+        wrapper.write_text(f'#!/bin/sh\necho {command.name} $* >>{calls}\nexec {command} "$@"\n')
         wrapper.chmod(0o755)
     config = config_for(slurm).replace(str(real), str(folder))
     with lab_server(tmp_path / "home", config=config) as server:

@@ -6,10 +6,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from urllib.parse import urlencode
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, assume, settings
 from schemathesis.checks import CHECKS
 
 from hyperpod_jlab.server.openapi import document
@@ -121,6 +122,8 @@ def test_many_requests_made_from_the_document(case, server):
 
 def answer_is_as_described(case, server):
     """Send a request and look at what comes back."""
+    # Tornado closes a connection whose first line and headers are longer than 64 KiB.
+    assume(len(urlencode(case.query or {}, doseq=True)) < 60_000)
     if "run_id" in case.path_parameters:
         case.path_parameters["run_id"] = RUN_ID
     if "cluster" in case.path_parameters:
