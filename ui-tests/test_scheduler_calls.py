@@ -43,7 +43,8 @@ def server(slurm: SlurmTestbed, calls: Path, tmp_path: Path) -> Iterator[LabServ
     for command in real.iterdir():
         wrapper = folder / command.name
         # Arguments have line breaks of their own.
-        wrapper.write_text(f'#!/bin/sh\necho {command.name} $* >>{calls}\nexec {command} "$@"\n')
+        note = f"echo $(date +%T) {command.name} >>{calls}"
+        wrapper.write_text(f'#!/bin/sh\n{note}\nexec {command} "$@"\n')
         wrapper.chmod(0o755)
     config = config_for(slurm).replace(str(real), str(folder))
     with lab_server(tmp_path / "home", config=config) as server:
