@@ -308,7 +308,8 @@ def remove_cluster(name: str) -> Path:
             raise ConflictError(
                 f"cluster '{name}' is not in {user_file()}",
                 code="not_in_user_file",
-                hint="remove it from the file that names it: " + ", ".join(map(str, config_files())),
+                hint="remove it from the file that names it: "
+                + ", ".join(map(str, config_files())),
                 detail={"cluster": name},
             )
         del clusters[name]

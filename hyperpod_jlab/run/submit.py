@@ -47,12 +47,12 @@ from hyperpod_jlab.run.preflight import (
     dependencies,
     foreign_code,
     launcher_findings,
-    time_findings,
     preflight,
     raise_if_untrusted,
     secret_findings,
     space_findings,
     suspect_code,
+    time_findings,
     version_findings,
 )
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw

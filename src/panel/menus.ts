@@ -1,5 +1,10 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { addIcon, closeIcon, linkIcon, listIcon } from '@jupyterlab/ui-components';
+import {
+  addIcon,
+  closeIcon,
+  linkIcon,
+  listIcon
+} from '@jupyterlab/ui-components';
 
 import { ICluster } from '../clusters/types';
 import { IMenuEntry } from '../components/menu';
@@ -57,4 +62,3 @@ export function clusterEntries(
   }
   return entries;
 }
-

@@ -203,7 +203,9 @@ def test_a_cluster_is_removed(example, hpj, home):
     done = hpj("config", "remove", "far").ok()
     assert done.out == f"far is removed from {home.config}.\n"
     assert tomllib.loads(home.config.read_text()) == tomllib.loads(before)
-    configured = [one for one in hpj("clusters", "--json").ok().json["clusters"] if one["configured"]]
+    configured = [
+        one for one in hpj("clusters", "--json").ok().json["clusters"] if one["configured"]
+    ]
     assert [one["name"] for one in configured] == ["local"]
 
 
