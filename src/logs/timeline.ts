@@ -6,8 +6,12 @@ import { LogFeed } from './feed';
 import { LEVELS } from './pattern';
 import { ILogHistogram } from './types';
 
-/** While lines come, what is known is renewed this often. */
-const INTERVAL_MS = 60_000;
+/** While lines come, what is known is renewed at least and at most this often, in ms: the server reads the whole log for it. */
+const MIN_INTERVAL_MS = 5_000;
+const MAX_INTERVAL_MS = 60_000;
+
+/** At most one part in so many of the time is spent on that. */
+const REST = 20;
 
 /**
  * How much of a log was written when, and when its errors were.
@@ -49,6 +53,11 @@ export class LogTimeline implements IDisposable {
     const request = { ...this._feed.request, grep: LEVELS.error };
     try {
       const found = await this._client.histogram?.(request);
+      const took = performance.now() - this._askedAt;
+      this._interval = Math.min(
+        Math.max(REST * took, MIN_INTERVAL_MS),
+        MAX_INTERVAL_MS
+      );
       if (this._key === key && !this._isDisposed && found) {
         this._histogram = found.begin === null ? null : found;
         this._changed.emit();
@@ -68,7 +77,7 @@ export class LogTimeline implements IDisposable {
   }
 
   private _onLines(): void {
-    const isOld = performance.now() - this._askedAt > INTERVAL_MS;
+    const isOld = performance.now() - this._askedAt > this._interval;
     if (this._feed.following && isOld && this._client.histogram) {
       void this._load(this._key);
     }
@@ -80,5 +89,6 @@ export class LogTimeline implements IDisposable {
   private _histogram: ILogHistogram | null = null;
   private _key = '';
   private _askedAt = 0;
+  private _interval = MIN_INTERVAL_MS;
   private _isDisposed = false;
 }
