@@ -23,16 +23,18 @@ type Column = IColumn<keyof Schema<'ClusterNode'>>;
 
 /** The columns of a cluster's nodes: what the scheduler knows, then what AWS does. */
 export function nodeColumns(trans: TranslationBundle): Column[] {
+  const [gpus, ...capacity] = capacityColumns(trans);
   return [
     { name: 'name', label: trans.__('Node') },
     stateColumn(trans),
+    gpus,
     {
       name: 'reason',
       label: trans.__('Reason'),
       optional: true,
       render: row => nodeReason(row, trans)
     },
-    ...capacityColumns(trans),
+    ...capacity,
     { name: 'features', label: trans.__('Features'), optional: true },
     { name: 'queues', label: trans.__('Queues'), optional: true },
     {
