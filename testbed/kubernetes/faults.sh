@@ -50,7 +50,17 @@ component() {
   enter "$2" bash -c "kill -$signal $pid" || die "$3 does not run on $2"
 }
 
-# The links first, then what is dead or stopped, control before the nodes; at the end every node says anew that it is ready.
+# Whether the training operator's webhook answers. An operator that could not reach the API server for a while ends, and is started
+# again later and later.
+operator_answers() {
+  quick_kc create --dry-run=server -f - <<'END'
+{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "probe", "namespace": "default"},
+ "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch", "image": "none"}]}}}}}}
+END
+}
+
+# The links first, then what is dead or stopped, control before the nodes; at the end every node says anew that it is ready, and the
+# training operator answers.
 heal() {
   local machine number name since
   since=$(date -u +%Y-%m-%dT%H:%M:%SZ)
@@ -72,6 +82,7 @@ heal() {
     wait_for 60 "the images on $machine" test -e "$D/machines/$machine/images-imported"
     give_gpus "$machine"
   done
+  [[ ! -e $D/run/addon-training-operator ]] || wait_for 180 "the training operator" operator_answers
 }
 
 do_fault() {

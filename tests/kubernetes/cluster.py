@@ -235,8 +235,8 @@ class KubernetesTestbed:
         self.command("component-resume", machine, name)
 
     def heal(self) -> None:
-        """After faults: all machines and components run, all nodes are ready."""
-        self.command("heal", timeout=240)
+        """After faults: all machines and components run, all nodes are ready, and the training operator answers."""
+        self.command("heal", timeout=400)
 
 
 def torch_environment() -> Path:

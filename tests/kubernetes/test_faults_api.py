@@ -85,16 +85,24 @@ async def test_for_some_seconds_in_the_middle_of_a_run(
         ),
         pytest.param(page(500, HTML), "unreachable", "500", id="500-html"),
         pytest.param(
-            page(200, HTML), "no_api_server", "no Kubernetes", id="200-html", marks=pytest.mark.full
+            page(200, HTML),
+            "no_api_server",
+            "not a Kubernetes API server",
+            id="200-html",
+            marks=pytest.mark.full,
         ),
         pytest.param(page(403, HTML), "denied", "", id="403-html", marks=pytest.mark.full),
         pytest.param(
-            page(404, HTML), "no_api_server", "no Kubernetes", id="404-html", marks=pytest.mark.full
+            page(404, HTML),
+            "no_api_server",
+            "not a Kubernetes API server",
+            id="404-html",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             refuse(429, retry_after=60),
             "too_many_requests",
-            "wait",
+            "overloaded",
             id="429",
             marks=pytest.mark.full,
         ),

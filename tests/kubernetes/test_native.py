@@ -291,7 +291,7 @@ async def test_a_log_says_which_containers_are_not_in_it(
     said = {path.name: path.read_text() for path in user.logs(run_id)}
     assert said["node-0.rank-0.log"] == "mine\n"
     (line,) = said["node-0.log"].splitlines()
-    assert "the output of the container c; for the other containers (side) use:  " in line
+    assert "the output of the container c; for the other containers (side) use: kubectl " in line
     words = line.partition("kubectl ")[2].split()
     assert kubernetes_cluster.kubectl(*words) == "beside\n"
 
