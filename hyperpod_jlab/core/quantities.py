@@ -7,15 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SPAN = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(s|m|h|d|w|sec|min|hour|day|week|secs|mins|hours|days|weeks|seconds?|minutes?|hrs?)"
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
 MAX_SECONDS = 366 * 86400
 
 
 def parse_duration(text: str) -> int:
-    """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``1h 30m``, ``02:00:00`` or Slurm's ``1-00:00:00``.
+    """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``1h 30m``, ``1.5h``, ``10 min``, ``02:00:00`` or Slurm's ``1-00:00:00``.
 
-    A bare number counts seconds; ``a:b`` is hours and minutes.
+    A bare number counts seconds. ``2:00`` is refused: Slurm means minutes and seconds, most people hours and minutes.
 
     Raises:
         ValueError: The text is none of these, is zero, or is longer than a year.
@@ -31,8 +32,12 @@ def parse_duration(text: str) -> int:
 def _parse_duration(text: str) -> int | None:
     if re.fullmatch(r"[0-9]{1,12}", text):
         return int(text)
-    if re.fullmatch(r"([0-9]{1,9}[smhdw] ?)+", text):
-        return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhdw])", text))
+    if re.fullmatch(rf"(?:{_SPAN} ?)+", text):
+        return round(sum(float(n) * _UNITS[unit[0]] for n, unit in re.findall(_SPAN, text)))
+    if re.fullmatch(r"[0-9]{1,9}:[0-9]{1,2}", text):
+        raise ValueError(
+            f"the duration '{text}' is ambiguous: use {text}:00 for hours, or 0:{text} for minutes"
+        )
     match = _SLURM_TIME.fullmatch(text)
     if match is None or ("-" not in text and ":" not in text):
         return None

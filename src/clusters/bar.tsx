@@ -2,7 +2,7 @@ import * as React from 'react';
 
 /** A part of a bar. */
 export interface IBarPart {
-  readonly use: 'used' | 'borrowed';
+  readonly use: 'used' | 'borrowed' | 'off';
   readonly amount: number;
 }
 

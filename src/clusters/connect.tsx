@@ -174,24 +174,24 @@ class ConnectBody extends ReactWidget {
                 onChange={event => this._set(field, event.target.value)}
               />
             </label>
+            {this._problem && (
+              <>
+                <ErrorMessage error={this._problem} trans={trans} />
+                <label className="jp-mod-check">
+                  <input
+                    type="checkbox"
+                    checked={this._isUntested}
+                    onChange={event => {
+                      this._isUntested = event.target.checked;
+                      this.update();
+                    }}
+                  />
+                  {trans.__('Connect although the cluster does not respond')}
+                </label>
+              </>
+            )}
             <p>{trans.__('Adds to %1:', shown.path)}</p>
             <pre tabIndex={0}>{shown.config}</pre>
-          </>
-        )}
-        {this._problem && (
-          <>
-            <ErrorMessage error={this._problem} trans={trans} />
-            <label className="jp-mod-check">
-              <input
-                type="checkbox"
-                checked={this._isUntested}
-                onChange={event => {
-                  this._isUntested = event.target.checked;
-                  this.update();
-                }}
-              />
-              {trans.__('Connect although the cluster does not respond')}
-            </label>
           </>
         )}
         <p role="status">
@@ -209,7 +209,8 @@ class ConnectBody extends ReactWidget {
       .closest('.jp-Dialog')
       ?.querySelector<HTMLButtonElement>('.jp-mod-accept');
     if (button) {
-      button.disabled = this._shown === null || this._isBusy;
+      // Not while it is busy: the focus would be lost.
+      button.disabled = this._shown === null;
     }
   }
 

@@ -94,7 +94,10 @@ function Tiles(props: {
         >
           {gpus.used !== null && (
             <Bar
-              parts={[{ use: 'used', amount: gpus.used }]}
+              parts={[
+                { use: 'used', amount: gpus.used },
+                { use: 'off', amount: gpus.unavailable }
+              ]}
               total={gpus.total}
             />
           )}

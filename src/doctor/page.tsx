@@ -181,7 +181,11 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
           aria-label={trans.__('Clusters to check')}
           value={names.includes(cluster) ? cluster : ''}
           disabled={isBusy}
-          onChange={event => setChosen(event.target.value)}
+          onChange={event => {
+            setChosen(event.target.value);
+            const cluster = event.target.value || null;
+            void model.begin({ cluster, job: false });
+          }}
         >
           <option value="">{trans.__('All clusters')}</option>
           {names.map(name => (

@@ -23,6 +23,13 @@ export function placeIn(text: string): ICellPlace | null {
   return found && { cell: Number(found[1]), line: Number(found[2]) };
 }
 
+/** The cell that was executed when an exception was raised, which may have called a function of another one: the outermost in a traceback. */
+export function executedCell(traceback: string): number | null {
+  const last = traceback.split(/^.*Traceback \(most recent call last\)/m).pop();
+  const line = (last ?? '').split('\n').find(text => placeIn(text) !== null);
+  return line === undefined ? null : (placeIn(line)?.cell ?? null);
+}
+
 /** Make an element with a line's text a link when that names a place. */
 export function linkPlace(element: HTMLElement, text: string): void {
   if (placeIn(text)) {

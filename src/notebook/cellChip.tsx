@@ -6,6 +6,7 @@ import * as React from 'react';
 import { StateChip } from '../components/stateChip';
 import { useTick } from '../components/useTick';
 import { stateText } from '../components/words';
+import { executedCell } from '../logs/place';
 import { clockText } from '../runs/words';
 import { IRun, isEnded } from '../runs/types';
 import { checksum } from './checksum';
@@ -136,7 +137,8 @@ export function cellState(
   number: number,
   trans: TranslationBundle
 ): [string, string] {
-  const broken = attempts[attempts.length - 1]?.first_error?.cell ?? null;
+  const error = attempts[attempts.length - 1]?.first_error;
+  const broken = error ? (executedCell(error.traceback) ?? error.cell) : null;
   if (state !== 'failed' || broken === null || broken === number) {
     return [state, stateText(state, trans)];
   }

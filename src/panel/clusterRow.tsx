@@ -125,11 +125,17 @@ function SecondLine(props: {
     return <Detail text={cluster.reason} />;
   }
   if (gpus.length > 0) {
-    const [{ total, used }] = gpus;
+    const [{ total, unavailable, used }] = gpus;
     return (
       <span className="jp-HyperPod-Row-detail">
         {used !== null && (
-          <Bar parts={[{ use: 'used', amount: used }]} total={total} />
+          <Bar
+            parts={[
+              { use: 'used', amount: used },
+              { use: 'off', amount: unavailable }
+            ]}
+            total={total}
+          />
         )}
         <span className="jp-HyperPod-Row-words">
           {gpus.map(one => gpuText(one, trans)).join(', ')}

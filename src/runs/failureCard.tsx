@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { useLoaded } from '../components/useLoaded';
-import type { ICellPlace } from '../logs/place';
+import { executedCell, ICellPlace } from '../logs/place';
 import { IRunClient } from './client';
 import { IFirstError, IRun } from './types';
 import { sentenceText } from './words';
@@ -36,16 +36,29 @@ export interface IFailureProps {
  * Why a run failed: the exception of the rank that failed first with the lines where it was raised, else the reason.
  */
 export function FailureCard(props: IFailureProps): JSX.Element {
-  const { run } = props;
+  const { run, showRank, trans } = props;
   const error = run.attempts[run.attempts.length - 1]?.first_error;
   return (
     <div className="jp-HyperPod-Failure" role="group" aria-label={run.name}>
       {error ? (
         <RankFailure {...props} error={error} />
       ) : (
-        <p className="jp-HyperPod-Failure-what">
-          {run.reason ? sentenceText(run.reason) : props.trans.__('Failed')}
-        </p>
+        <div className="jp-HyperPod-Failure-head">
+          <p className="jp-HyperPod-Failure-what">
+            {run.reason ? sentenceText(run.reason) : trans.__('Failed')}
+          </p>
+          {run.started_at !== null && (
+            <span className="jp-HyperPod-Failure-buttons">
+              <button
+                type="button"
+                className="jp-HyperPod-button"
+                onClick={() => showRank(0)}
+              >
+                {trans.__('Show log')}
+              </button>
+            </span>
+          )}
+        </div>
       )}
     </div>
   );
@@ -97,10 +110,20 @@ function RankFailure(
 }
 
 function whereText(error: IFirstError, trans: TranslationBundle): string {
-  const { cell, line, rank } = error;
-  return cell === null || line === null
-    ? trans.__('Rank %1 failed first', rank)
-    : trans.__('Rank %1 failed first, in cell %2, line %3', rank, cell, line);
+  const { cell, line, rank, traceback } = error;
+  if (cell === null || line === null) {
+    return trans.__('Rank %1 failed first', rank);
+  }
+  const executed = executedCell(traceback);
+  return executed === null || executed === cell
+    ? trans.__('Rank %1 failed first, in cell %2, line %3', rank, cell, line)
+    : trans.__(
+        'Rank %1 failed first, in cell %2, line %3, called by cell %4',
+        rank,
+        cell,
+        line,
+        executed
+      );
 }
 
 function FailedLines(

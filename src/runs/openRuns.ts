@@ -10,6 +10,9 @@ import type { IViewStore } from './views';
 
 const PAGE = 'hyperpod-runs';
 
+/** The most characters of a view's name. */
+const MAX_NAME = 60;
+
 /**
  * Add the command that shows all runs in a page.
  *
@@ -92,14 +95,28 @@ function runsActions(app: JupyterFrontEnd, hyperPod: IHyperPod): IRunsActions {
         : null;
     },
     nameView: async proposal => {
-      const { button, value } = await InputDialog.getText({
-        title: trans.__('Save view'),
-        label: trans.__('Name'),
-        text: proposal,
-        required: true,
-        okLabel: trans.__('Save')
-      });
-      return button.accept ? value : null;
+      const taken = trans.__('All Runs');
+      let text = proposal;
+      let label = trans.__('Name');
+      for (;;) {
+        const { button, value } = await InputDialog.getText({
+          title: trans.__('Save view'),
+          label,
+          text,
+          okLabel: trans.__('Save')
+        });
+        if (!button.accept) {
+          return null;
+        }
+        text = (value ?? '').trim().slice(0, MAX_NAME);
+        if (text !== '' && text !== taken) {
+          return text;
+        }
+        label =
+          text === ''
+            ? trans.__('Enter a name.')
+            : trans.__('“%1” is always there. Enter another name.', taken);
+      }
     }
   };
 }

@@ -58,6 +58,17 @@ export function phasesOf(run: IRun, overview: IRunOverview | null): IPhase[] {
     }
     before = end ?? started;
   }
+  if (phases.length === 0 && isEnded(run.state) && run.ended_at !== null) {
+    const [attempt, begin, end] = [1, before, run.ended_at];
+    phases.push({
+      key: 'never',
+      kind: 'queued',
+      state: '',
+      attempt,
+      begin,
+      end
+    });
+  }
   if (run.state === 'waiting' || run.state === 'submitting') {
     const begin = before;
     const attempt = run.attempts.length + 1;

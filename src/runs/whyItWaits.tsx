@@ -52,7 +52,11 @@ export function WhyItWaits(props: IWhyProps): JSX.Element {
     <section className="jp-HyperPod-Why" aria-label={trans.__('Why it waits')}>
       <div className="jp-HyperPod-Why-head">
         <h2>
-          {reason ? sentenceText(reason) : trans.__('The reason is unknown.')}
+          {reason
+            ? sentenceText(reason)
+            : value || error
+              ? trans.__('The reason is unknown.')
+              : trans.__('Waiting')}
         </h2>
         <span className="jp-HyperPod-Why-age">
           {value
@@ -65,12 +69,7 @@ export function WhyItWaits(props: IWhyProps): JSX.Element {
       </div>
       {error && <ErrorMessage error={error} trans={trans} />}
       {value && (
-        <Answer
-          {...props}
-          told={value.told}
-          isFresh={age < FRESH_S}
-          checkAgain={renew}
-        />
+        <Answer {...props} told={value.told} age={age} checkAgain={renew} />
       )}
     </section>
   );
@@ -89,8 +88,8 @@ function useRenewed(stamp: string, renew: () => void): void {
 
 interface IAnswerProps extends IWhyProps {
   readonly told: IWaitReason;
-  /** The answer is new enough for a promise. */
-  readonly isFresh: boolean;
+  /** Seconds since the answer. */
+  readonly age: number;
   readonly checkAgain: () => void;
 }
 
@@ -131,7 +130,10 @@ interface IToldProps {
 
 /** Changes with which the run would start now, each a button. */
 function StartNow(props: IAnswerProps): JSX.Element | null {
-  const { checkAgain, isFresh, switchTo, told, trans } = props;
+  const { age, checkAgain, load, switchTo, told, trans } = props;
+  const isFresh = age < FRESH_S;
+  const stillStarts = async ({ text }: IStartNow) =>
+    (await load()).would_start_now.some(one => one.text === text);
   const [isBusy, setBusy] = React.useState(false);
   const { tried, would_start_now: changes } = told;
   if (tried === 0 || switchTo === null) {
@@ -148,26 +150,22 @@ function StartNow(props: IAnswerProps): JSX.Element | null {
       </p>
     );
   }
-  if (!isFresh) {
-    return (
-      <p className="jp-HyperPod-Why-start">
-        {trans.__('Some alternatives could start sooner.')}{' '}
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          onClick={checkAgain}
-        >
-          {trans.__('Check again')}
-        </button>
-      </p>
-    );
-  }
+  // An older answer promises nothing: then the button asks the cluster first.
+  const change = async (wanted: IStartNow) => {
+    if (isFresh || (await stillStarts(wanted))) {
+      await switchTo(wanted);
+    } else {
+      checkAgain();
+    }
+  };
   return (
     <p className="jp-HyperPod-Why-start">
-      {trans.__('Could start now:')}
-      {changes.map(change => (
+      {isFresh
+        ? trans.__('Could start now:')
+        : trans.__('Could have started %1 ago:', spanText(age, trans))}
+      {changes.map(one => (
         <button
-          key={change.text}
+          key={one.text}
           type="button"
           title={trans.__(
             'Changes the waiting run. If its size changes, it is submitted again and this one is cancelled.'
@@ -176,10 +174,10 @@ function StartNow(props: IAnswerProps): JSX.Element | null {
           disabled={isBusy}
           onClick={() => {
             setBusy(true);
-            void switchTo(change).finally(() => setBusy(false));
+            void change(one).finally(() => setBusy(false));
           }}
         >
-          {switchText(change, trans)}
+          {switchText(one, trans)}
         </button>
       ))}
     </p>

@@ -18,7 +18,7 @@ export function spanText(seconds: number, trans: TranslationBundle): string {
   if (whole < 120) {
     return trans.__('%1 s', whole);
   }
-  if (whole < 7200) {
+  if (whole < 3600) {
     return trans.__('%1 min', Math.round(whole / 60));
   }
   const minutes = Math.floor((whole % 3600) / 60);
@@ -35,7 +35,10 @@ export function secondsBetween(begin: string, end: string | null): number {
 /** A reason of the server as a sentence. */
 export function sentenceText(text: string): string {
   const first = text.startsWith('it is ') ? text.slice(6) : text;
-  return first.charAt(0).toUpperCase() + first.slice(1);
+  // The name of a user, a host or a file stays as it is.
+  return /^[a-z]+(?=[\s,.;:]|$)/.test(first)
+    ? first.charAt(0).toUpperCase() + first.slice(1)
+    : first;
 }
 
 /** How many nodes a run has, and how many processes on each. */

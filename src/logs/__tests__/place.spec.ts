@@ -1,4 +1,4 @@
-import { linkPlace, placeIn } from '../place';
+import { executedCell, linkPlace, placeIn } from '../place';
 
 const LINE =
   '  File "/fsx/.hyperpod/runs/39/x/code/train.ipynb/cell-02.py", line 7, in f';
@@ -34,4 +34,14 @@ describe('a place in a log', () => {
     linkPlace(element, LINE);
     expect(element.getAttribute('role')).toBe('link');
   });
+});
+
+it('names the cell that was executed, not the function that it called', () => {
+  const frame = (cell: number) =>
+    `  File "/r/code/cells/cell-${cell}.py", line 1`;
+  const head = 'Traceback (most recent call last):';
+  const one = [head, '  File "/lib/run.py", line 7', frame(3), frame(2)];
+  expect(executedCell(one.join('\n'))).toBe(3);
+  expect(executedCell([head, frame(1), '', ...one].join('\n'))).toBe(3);
+  expect(executedCell('ValueError')).toBeNull();
 });

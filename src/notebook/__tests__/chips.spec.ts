@@ -32,7 +32,10 @@ it.each([
 ])('cell %s of a run that broke in cell 2: %s', (number, text) => {
   const trans = nullTranslator.load('hyperpod_jlab');
   const failed = (cell: number | null) =>
-    run(1, { state: 'failed', attempts: [{ first_error: { cell } }] });
+    run(1, {
+      state: 'failed',
+      attempts: [{ first_error: { cell, traceback: '' } }]
+    });
   expect(cellState(failed(2), number, trans)[1]).toBe(text);
   expect(cellState(failed(null), number, trans)[1]).toBe('failed');
 });
