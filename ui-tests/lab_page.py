@@ -122,7 +122,7 @@ def more_action(shown: Locator, action: str) -> None:
 
 
 def hide_page(page: Page, *, hidden: bool = True) -> None:
-    """Let the page believe that nobody sees it, as behind another tab of the browser, or that somebody does."""
+    """Hide the page, as if another tab of the browser were in front, or show it again."""
     page.evaluate(_HIDE, hidden)
 
 

@@ -1,4 +1,4 @@
-"""The calls of a page to Slurm while nothing happens: two a minute at most, whatever is open, and none while it is hidden."""
+"""Calls of Slurm while nothing happens: at most two a minute, whatever is open, and none while the page is hidden."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from slurm_lab import CLUSTER, config_for, sbatch, wait_for_job
 
 from tests.slurm.cluster import SlurmTestbed, running, standard_options
 
-#: The server asks a quiet Slurm less and less often, the least after ten minutes.
+#: The server calls a quiet Slurm less and less often, down to twice a minute after ten minutes.
 QUIET_S = 620
-#: A server that nobody asks stops after a minute and a half.
+#: Without requests, the server stops its calls after 90 seconds.
 HIDDEN_S = 100
 MEASURE_S = 120
 

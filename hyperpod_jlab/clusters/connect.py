@@ -134,7 +134,7 @@ async def disconnect(services: Hyperpod, name: str) -> Disconnection:
 
 
 async def _find_problem(services: Hyperpod, name: str, block: str) -> HyperpodError | None:
-    """Why the scheduler of a cluster that is not configured yet does not answer; None if it does."""
+    """Why runs cannot be submitted to a cluster that is not configured yet: its scheduler does not answer, or the namespace does not exist; None if they can."""
     from pydantic import TypeAdapter
 
     from hyperpod_jlab.core.config import ClusterConfig
@@ -152,7 +152,9 @@ async def _find_problem(services: Hyperpod, name: str, block: str) -> HyperpodEr
         return error
     finally:
         await engine.close()
-    return UnreachableError(found.reason or found.state) if found.state == "unreachable" else None
+    if found.state == "misconfigured":
+        return InvalidInputError(found.reason or found.state, code="misconfigured")
+    return None
 
 
 def _block(

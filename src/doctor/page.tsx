@@ -182,9 +182,9 @@ function Buttons(props: DoctorPage.IOptions): JSX.Element {
           value={names.includes(cluster) ? cluster : ''}
           disabled={isBusy}
           onChange={event => {
-            setChosen(event.target.value);
-            const cluster = event.target.value || null;
-            void model.begin({ cluster, job: false });
+            const name = event.target.value;
+            setChosen(name);
+            void model.begin({ cluster: name || null, job: false });
           }}
         >
           <option value="">{trans.__('All clusters')}</option>

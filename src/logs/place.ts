@@ -23,7 +23,7 @@ export function placeIn(text: string): ICellPlace | null {
   return found && { cell: Number(found[1]), line: Number(found[2]) };
 }
 
-/** The cell that was executed when an exception was raised, which may have called a function of another one: the outermost in a traceback. */
+/** The cell whose execution raised an exception, perhaps in a function of another cell: the outermost cell of the last traceback. */
 export function executedCell(traceback: string): number | null {
   const last = traceback.split(/^.*Traceback \(most recent call last\)/m).pop();
   const line = (last ?? '').split('\n').find(text => placeIn(text) !== null);

@@ -6,11 +6,11 @@ import { LogFeed } from './feed';
 import { LEVELS } from './pattern';
 import { ILogHistogram } from './types';
 
-/** While lines come, what is known is renewed at least and at most this often, in ms: the server reads the whole log for it. */
+/** Bounds in ms of the time between two requests while lines come: the server reads the whole log for each. */
 const MIN_INTERVAL_MS = 5_000;
 const MAX_INTERVAL_MS = 60_000;
 
-/** At most one part in so many of the time is spent on that. */
+/** The time between two requests is this many times that of the last one. */
 const REST = 20;
 
 /**

@@ -59,14 +59,13 @@ export function phasesOf(run: IRun, overview: IRunOverview | null): IPhase[] {
     before = end ?? started;
   }
   if (phases.length === 0 && isEnded(run.state) && run.ended_at !== null) {
-    const [attempt, begin, end] = [1, before, run.ended_at];
     phases.push({
       key: 'never',
       kind: 'queued',
       state: '',
-      attempt,
-      begin,
-      end
+      attempt: 1,
+      begin: before,
+      end: run.ended_at
     });
   }
   if (run.state === 'waiting' || run.state === 'submitting') {

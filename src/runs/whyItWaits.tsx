@@ -132,8 +132,11 @@ interface IToldProps {
 function StartNow(props: IAnswerProps): JSX.Element | null {
   const { age, checkAgain, load, switchTo, told, trans } = props;
   const isFresh = age < FRESH_S;
-  const stillStarts = async ({ text }: IStartNow) =>
-    (await load()).would_start_now.some(one => one.text === text);
+  const stillStarts = ({ text }: IStartNow) =>
+    load().then(
+      answer => answer.would_start_now.some(one => one.text === text),
+      () => false // the check that follows says why
+    );
   const [isBusy, setBusy] = React.useState(false);
   const { tried, would_start_now: changes } = told;
   if (tried === 0 || switchTo === null) {
