@@ -71,7 +71,7 @@ export class CellRuns implements IDisposable {
   }
 
   private _onRunsChanged(): void {
-    if (this._runs.runs.some(run => this._isNew(run))) {
+    if (this._runs.runs.some(run => this._isNew(run)) || this._hasLost()) {
       void this.load();
     } else if (this._refresh()) {
       this._changed.emit();
@@ -94,6 +94,19 @@ export class CellRuns implements IDisposable {
     return true;
   }
 
+  /** Whether a run that the page's list had is deleted. */
+  private _hasLost(): boolean {
+    let found = false;
+    for (const runId of this._known.keys()) {
+      if (this._runs.find(runId)) {
+        this._followed.add(runId);
+      } else {
+        found = this._followed.delete(runId) || found;
+      }
+    }
+    return found;
+  }
+
   /** Take in newer states; whether there were any. */
   private _refresh(): boolean {
     let found = false;
@@ -111,6 +124,7 @@ export class CellRuns implements IDisposable {
   private readonly _runs: RunsModel;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _seen = new Set<string>();
+  private readonly _followed = new Set<string>();
   private _path: string;
   private _known = new Map<string, IRun>();
   private _cells = new Map<string, IRunOfCell>();

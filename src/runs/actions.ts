@@ -59,6 +59,7 @@ export function pageActions(
     runNow: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runNow(app, hyperPod, run)
       : null,
+    delete: run => void deleteRuns(hyperPod, [run]),
     copyCommand: run => {
       Clipboard.copyToSystem(`hpj logs -f ${run.run_id}`);
       Notification.info(

@@ -14,6 +14,7 @@ import { useTick } from '../components/useTick';
 import type { ICellPlace } from '../logs/place';
 import { IRunClient, IRunOverview } from './client';
 import { FailureCard } from './failureCard';
+import { canDelete } from './listMenu';
 import { MenuButton } from './menuButton';
 import { RunPageModel } from './pageModel';
 import { IRun, isEnded } from './types';
@@ -32,6 +33,8 @@ export interface IRunActions {
   clone: ((run: IRun) => void) | null;
   /** Run the notebook that it came from, as it is now; null as above. */
   runNow: ((run: IRun) => void) | null;
+  /** Delete a run that has ended, once the user has agreed. */
+  delete(run: IRun): void;
   copyCommand(run: IRun): void;
   /** Copy a command that opens a shell on a run's node. */
   copyShell(command: string): void;
@@ -254,7 +257,16 @@ function Buttons(props: {
               'Copy the command that shows this log in a terminal'
             ),
             act: () => actions.copyCommand(run)
-          }
+          },
+          ...(canDelete(run)
+            ? [
+                {
+                  label: trans.__('Delete…'),
+                  caption: trans.__('Remove the code, logs and results'),
+                  act: () => actions.delete(run)
+                }
+              ]
+            : [])
         ]}
       />
     </div>

@@ -132,9 +132,9 @@ export class RunPage extends Panel {
   }
 
   private _onChanged(): void {
-    const { error, run } = this.model;
+    const { error, removed, run } = this.model;
     // Of a run that isn't there, one word is enough.
-    this._tabs.setHidden(run === null && error !== null);
+    this._tabs.setHidden(removed || (run === null && error !== null));
     if (run) {
       this._setTitle(run);
       this.node.setAttribute('aria-label', run.name);

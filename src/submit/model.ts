@@ -16,6 +16,7 @@ import {
   settingsOf,
   sizeOf
 } from './draft';
+import { IKept } from './drafts';
 import { fieldsOf, IField } from './fields';
 import {
   findingsOf,
@@ -174,6 +175,22 @@ export class SubmitModel implements IDisposable {
     return this._error ?? this._previewer.error;
   }
 
+  /** The user changed something. */
+  get isTouched(): boolean {
+    return this._isTouched;
+  }
+
+  /** What the form says, to go on with later. */
+  get kept(): IKept {
+    const { cluster, smoke, texts } = this._draft;
+    return { cluster, smoke, texts, source: this._source };
+  }
+
+  /** What the form said when it was closed the last time; null where it was sent then. */
+  get draftBefore(): IKept | null {
+    return this._options.kept ?? null;
+  }
+
   /** The form is there. */
   get ready(): boolean {
     return this._fields.length > 0;
@@ -254,8 +271,17 @@ export class SubmitModel implements IDisposable {
     void this._readChoices();
   }
 
+  /** Go on with what the form said when it was closed; on another cluster, where one is asked for. */
+  resume({ cluster, smoke, texts }: IKept, wanted: string | null): void {
+    this._isTouched = true;
+    this._draft = { ...this._draft, cluster: wanted ?? cluster, smoke, texts };
+    this._look(0);
+    void this._readChoices();
+  }
+
   /** Type something into fields. */
   set(texts: Texts): void {
+    this._isTouched = true;
     this._draft = {
       ...this._draft,
       texts: { ...this._draft.texts, ...texts }
@@ -264,6 +290,7 @@ export class SubmitModel implements IDisposable {
   }
 
   setCluster(cluster: string): void {
+    this._isTouched = true;
     this._draft = { ...this._draft, cluster };
     this._look(0);
     void this._readChoices();
@@ -271,6 +298,7 @@ export class SubmitModel implements IDisposable {
 
   /** Run something else. */
   setSource(source: ISubmitSource): void {
+    this._isTouched = true;
     this._source = source;
     this._comparison = new Comparison(source);
     this._look();
@@ -295,6 +323,7 @@ export class SubmitModel implements IDisposable {
 
   /** Tick or untick what the form asks beside its fields. */
   choose(part: Partial<Pick<IDraft, 'smoke' | 'trusted' | 'whole'>>): void {
+    this._isTouched ||= part.smoke !== undefined;
     this._draft = { ...this._draft, ...part };
     this._look(0);
   }
@@ -387,11 +416,15 @@ export class SubmitModel implements IDisposable {
       this._presets = presets;
       const isElsewhere =
         lastCluster !== null && !this._options.preferences?.defaultCluster;
-      this.begin(
-        start ??
-          last ??
-          (isElsewhere ? { cluster: lastCluster, spec: {} } : null)
-      );
+      if (this._options.kept) {
+        this.resume(this._options.kept, start?.cluster ?? null);
+      } else {
+        this.begin(
+          start ??
+            last ??
+            (isElsewhere ? { cluster: lastCluster, spec: {} } : null)
+        );
+      }
       found.forEach(({ name }) => void this.availability.renew(name, false));
     } catch (reason) {
       this._fail(reason);
@@ -528,6 +561,7 @@ export class SubmitModel implements IDisposable {
   private _loading: Promise<void> | null = null;
   private _content = '';
   private _runId = newRunId();
+  private _isTouched = false;
   private _sending = false;
   private _isDisposed = false;
 }

@@ -3,6 +3,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { IClusterClient } from '../clusters/client';
 import type { IPreferences } from '../settings';
 import { ISubmitClient } from './client';
+import { IKept } from './drafts';
 import { SubmitHistory } from './history';
 import { IStart, ISubmitMemory } from './memory';
 import { ISubmitSource } from './source';
@@ -19,6 +20,8 @@ export interface ISubmitOptions {
   trans: TranslationBundle;
   /** What the form says at first; default: the last settings. */
   start?: IStart;
+  /** What the form said when it was closed unsent. */
+  kept?: IKept;
   /** What a form without earlier settings begins with; empty where the cluster's own counts. */
   preferences?: Pick<IPreferences, 'defaultCluster' | 'defaultQueue'>;
   /** Finds a file as a source, where the user says in the form what is to be run. */

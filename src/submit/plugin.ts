@@ -52,6 +52,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       cells: new CellsClient(hyperPod.client),
       memory: new SubmitMemory(state, registry, SETTINGS),
       runIds: new RunIds(),
+      drafts: new Map(),
       notebooks,
       browsers,
       documents

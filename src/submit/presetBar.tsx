@@ -7,6 +7,7 @@ import { SubmitModel } from './model';
 const STANDARD = 'standard';
 const LAST = 'last';
 const GIVEN = 'given';
+const DRAFT = 'draft';
 
 interface IProps {
   readonly model: SubmitModel;
@@ -21,6 +22,10 @@ export function PresetBar({ model, trans }: IProps): JSX.Element {
   const preset = model.presets.find(one => presetKey(one) === chosen);
   const choose = (value: string) => {
     setChosen(value);
+    if (value === DRAFT && model.draftBefore) {
+      model.resume(model.draftBefore, null);
+      return;
+    }
     const found = model.presets.find(one => presetKey(one) === value);
     const start = { [LAST]: model.last, [GIVEN]: model.start }[value];
     model.begin(start ?? found ?? null);
@@ -76,6 +81,9 @@ export function PresetBar({ model, trans }: IProps): JSX.Element {
 
 /** Where the form's first settings come from. */
 function beginning(model: SubmitModel): string {
+  if (model.draftBefore) {
+    return DRAFT;
+  }
   if (model.start) {
     return GIVEN;
   }
@@ -92,6 +100,7 @@ function starts(
       ? trans.__('As specified')
       : trans.__('From this run');
   return [
+    ...(model.draftBefore ? [{ name: DRAFT, words: trans.__('Draft') }] : []),
     ...(model.start ? [{ name: GIVEN, words: given }] : []),
     ...(model.last ? [{ name: LAST, words: trans.__('Last run') }] : []),
     { name: STANDARD, words: trans.__('Defaults') },

@@ -84,10 +84,21 @@ export function rangesText(numbers: readonly number[]): string {
 
 type Kind = 'command' | 'file';
 
+/** What stands in the two fields at first: what a draft says. */
+function beginning({ source }: SubmitModel): Record<Kind, string> {
+  const { command } = source.spec;
+  return {
+    command: typeof command === 'string' ? command : '',
+    file: source.path ?? ''
+  };
+}
+
 /** A command or a file, typed in. */
 function OpenSource({ model, trans }: IProps): JSX.Element {
-  const [kind, setKind] = React.useState<Kind>('command');
-  const [texts, setTexts] = React.useState({ command: '', file: '' });
+  const [kind, setKind] = React.useState<Kind>(() =>
+    model.source.path === null ? 'command' : 'file'
+  );
+  const [texts, setTexts] = React.useState(() => beginning(model));
   const folder = React.useRef(model.source.folder);
   const id = React.useId();
   const problem = model.problems.source;

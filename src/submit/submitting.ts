@@ -1,6 +1,7 @@
 import { ApiError } from '../api';
 import { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
+import { draftKey } from './drafts';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
 import type { ISubmitOptions } from './options';
@@ -22,8 +23,11 @@ export async function askAndSubmit(
     import('./dialog'),
     import('./model')
   ]);
+  const key = draftKey(source, options.start);
+  const kept = tools.drafts.get(key);
   const model = new SubmitModel({
-    source,
+    source: options.findSource && kept ? kept.source : source,
+    kept,
     client,
     clusters: clusterClient,
     history: new SubmitHistory({ cells, memory, runClient }),
@@ -36,6 +40,11 @@ export async function askAndSubmit(
   void model.load();
   await dialog.launch();
   const run = await dialog.sent();
+  if (run) {
+    tools.drafts.delete(key);
+  } else if (model.isTouched) {
+    tools.drafts.set(key, model.kept);
+  }
   model.dispose();
   if (run) {
     await learn(tools, run);

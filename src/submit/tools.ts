@@ -7,6 +7,7 @@ import type { ICellsClient } from '../notebook/client';
 import { selectedIds, viewOf } from '../notebook/source';
 import { IHyperPod } from '../tokens';
 import type { ISubmitClient } from './client';
+import type { Drafts } from './drafts';
 import type { ISubmitMemory } from './memory';
 import type { RunIds } from './runId';
 import { fileSource, IEditor, ISubmitSource, sourceOfFile } from './source';
@@ -21,6 +22,7 @@ export interface ITools {
   readonly cells: ICellsClient;
   readonly memory: ISubmitMemory;
   readonly runIds: RunIds;
+  readonly drafts: Drafts;
   /** Milliseconds before each further try to send, where not the usual ones. */
   readonly pauses?: readonly number[];
   readonly notebooks: INotebookTracker | null;

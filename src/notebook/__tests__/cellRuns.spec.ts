@@ -28,7 +28,10 @@ describe('the runs of cells', () => {
       cells: [{ id: 'a', checksum: '0', run_id: 'run-1', number: 1 }]
     };
     model = new RunsModel({
-      client: { get: () => Promise.resolve(newest) } as unknown as IRunClient
+      client: {
+        get: () => Promise.resolve(newest),
+        delete: () => Promise.resolve()
+      } as unknown as IRunClient
     });
     cells = new CellRuns({
       client: {
@@ -78,6 +81,16 @@ describe('the runs of cells', () => {
     await Promise.resolve();
     expect(cells.of('a')?.run.run_id).toBe('run-2');
     await model.get('run-2');
+    expect(asked).toHaveLength(2);
+  });
+
+  it('are asked for again when a run was deleted', async () => {
+    await cells.load();
+    await model.get('run-1');
+    known = { runs: [], cells: [] };
+    await model.delete('run-1');
+    await Promise.resolve();
+    expect(cells.of('a')).toBeNull();
     expect(asked).toHaveLength(2);
   });
 

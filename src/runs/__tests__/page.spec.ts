@@ -45,6 +45,7 @@ describe('RunPage', () => {
       act: (one, action) => acts.push(`${action} ${one.name}`),
       able: () => Promise.resolve(able),
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
+      delete: one => acts.push(`delete ${one.name}`),
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
       hasMetrics: () => hasMetrics,

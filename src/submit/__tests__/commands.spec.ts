@@ -67,6 +67,7 @@ describe('the submit commands', () => {
       },
       memory,
       runIds: new RunIds(),
+      drafts: new Map(),
       pauses: [1, 1],
       notebooks: { currentWidget: NOTEBOOK } as unknown as INotebookTracker,
       browsers: null,
@@ -112,6 +113,39 @@ describe('the submit commands', () => {
     read();
     await new Promise(resolve => setTimeout(resolve, 100));
     expect(server.previews).toEqual([]);
+  });
+
+  it('find what a closed dialog said, until it is sent', async () => {
+    const find = <T extends HTMLElement>(selector: string): T | null =>
+      document.querySelector<T>(`.jp-Dialog ${selector}`);
+    const nodes = () =>
+      find<HTMLInputElement>('[data-field="resources.nodes"]');
+    const draft = () =>
+      [...document.querySelectorAll('.jp-HyperPod-Choice')].find(
+        one => one.textContent === 'Draft'
+      );
+    const first = commands.execute(CommandIDs.runCells);
+    await until(() => nodes() !== null);
+    expect(draft()).toBeUndefined();
+    const input = nodes();
+    Object.getOwnPropertyDescriptor(
+      HTMLInputElement.prototype,
+      'value'
+    )?.set?.call(input, '3');
+    input?.dispatchEvent(new Event('input', { bubbles: true }));
+    find('.jp-Dialog-button.jp-mod-reject')?.click();
+    expect(await first).toBeNull();
+    const second = commands.execute(CommandIDs.runCells);
+    await until(() => nodes()?.value === '3');
+    expect(draft()?.getAttribute('aria-pressed')).toBe('true');
+    await until(() => find('.jp-mod-accept:not(:disabled)') !== null);
+    find('.jp-mod-accept')?.click();
+    await second.catch(() => undefined);
+    const third = commands.execute(CommandIDs.runCells);
+    await until(() => nodes() !== null);
+    expect(draft()).toBeUndefined();
+    find('.jp-Dialog-button.jp-mod-reject')?.click();
+    await third;
   });
 
   it('ask in the dialog when the server says no', async () => {
