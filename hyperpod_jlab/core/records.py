@@ -35,6 +35,7 @@ class Head(_Record):
 
     `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that identifies equal submits of one id.
     `kind` is the kind of the scheduler's object, such as ``PyTorchJob``, if there are several kinds.
+    `gpus_per_node` is null for a native script or manifest, and in bundles of older versions.
     `space` is the shared Studio space of the run; all its members are `user`.
     """
 
@@ -53,6 +54,7 @@ class Head(_Record):
     kind: Text | None = None
     nodes: Annotated[int, Field(ge=1, le=MAX_NODES)] = 1
     processes_per_node: Annotated[int, Field(ge=1, le=MAX_NODES)] = 1
+    gpus_per_node: Annotated[int, Field(ge=0, le=MAX_NODES)] | None = None
     array: ArrayText | None = None
     space: Text | None = None
 

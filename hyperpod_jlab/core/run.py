@@ -107,6 +107,7 @@ class Run(Status):
     kind: str | None = None
     nodes: int = 1
     processes_per_node: int = 1
+    gpus_per_node: int | None = None
     children: dict[RunState, int] | None = None
     space: str | None = None
 

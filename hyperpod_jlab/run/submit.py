@@ -427,6 +427,7 @@ def _head(notebook: str | None, preview: SubmitPreview, engine: Orchestrator, di
         kind=preview.rendered.kind,
         nodes=facts.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
+        gpus_per_node=None if preview.rendered.facts else spec.resources.accelerator.count,
         array=facts.array,
     )
 

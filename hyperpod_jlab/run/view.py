@@ -324,6 +324,7 @@ def view_of(
         kind=head.kind,
         nodes=head.nodes,
         processes_per_node=head.processes_per_node,
+        gpus_per_node=head.gpus_per_node,
         children=dict(children) or None,
     )
 

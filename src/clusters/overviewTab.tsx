@@ -5,7 +5,12 @@ import type { Schema } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { useLoaded } from '../components/useLoaded';
-import { durationText, momentText, shortMomentText } from '../components/words';
+import {
+  durationText,
+  momentText,
+  nodesText,
+  shortMomentText
+} from '../components/words';
 import { Age } from './age';
 import { Bar } from './bar';
 import { IClusterClient } from './client';
@@ -293,7 +298,7 @@ function WaitingRow(
       </td>
       <td>{job.user}</td>
       <td>{job.queue}</td>
-      <td>{sizeText(job, trans)}</td>
+      <td>{nodesText(job.node_count ?? 0, job.accelerators, trans)}</td>
       <td>{durationText(job.submitted_at, null, trans)}</td>
       <td title={momentText(job.expected_start)}>
         {job.expected_start ? shortMomentText(job.expected_start) : ''}
@@ -301,14 +306,4 @@ function WaitingRow(
       <td>{job.reason}</td>
     </tr>
   );
-}
-
-function sizeText(job: IJob, trans: TranslationBundle): string {
-  const nodes = job.node_count ?? 0;
-  return [
-    nodes > 0 && trans._n('%1 node', '%1 nodes', nodes),
-    job.accelerators > 0 && trans._n('%1 GPU', '%1 GPUs', job.accelerators)
-  ]
-    .filter(Boolean)
-    .join(', ');
 }

@@ -120,3 +120,17 @@ export function numberText(value: number): string {
     maximumSignificantDigits: 3
   }).format(value);
 }
+
+/** How many nodes and GPUs something has: 2 nodes, 16 GPUs. */
+export function nodesText(
+  nodes: number,
+  gpus: number,
+  trans: TranslationBundle
+): string {
+  return [
+    nodes > 0 && trans._n('%1 node', '%1 nodes', nodes),
+    gpus > 0 && trans._n('%1 GPU', '%1 GPUs', gpus)
+  ]
+    .filter(Boolean)
+    .join(', ');
+}

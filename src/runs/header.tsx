@@ -20,7 +20,13 @@ import { RunPageModel } from './pageModel';
 import { IRun, isEnded } from './types';
 import { WaysIn } from './waysIn';
 import { IStartNow } from './whyItWaits';
-import { clockText, secondsBetween, sentenceText, sizeText } from './words';
+import {
+  clockText,
+  fullSizeText,
+  secondsBetween,
+  sentenceText,
+  sizeText
+} from './words';
 
 /**
  * What the buttons of a run page do.
@@ -127,9 +133,7 @@ function Title(props: RunHeader.IOptions & { run: IRun }): JSX.Element {
         <span title={trans.__('Cluster and queue')}>
           {queue ? `${run.cluster} / ${queue}` : run.cluster}
         </span>
-        <span title={trans.__('Nodes × processes per node')}>
-          {sizeText(run, trans)}
-        </span>
+        <span title={fullSizeText(run, trans)}>{sizeText(run, trans)}</span>
         {!run.own && <span title={trans.__('User')}>{run.user}</span>}
         {run.notebook !== null && (
           <button

@@ -7,7 +7,7 @@ import type { IRows } from '../components/useRows';
 import { agoText, momentText } from '../components/words';
 import { IRunGroup, IRunsView, RunColumn, secondsOf } from './runsView';
 import { IRun } from './types';
-import { sizeText, clockText } from './words';
+import { clockText, fullSizeText, sizeText } from './words';
 
 /**
  * What the table does when its rows are used.
@@ -264,9 +264,7 @@ function cellOf(
     case 'state':
       return <StateIcon state={run.state} trans={trans} />;
     case 'size':
-      return run.processes_per_node > 1
-        ? `${run.nodes} × ${run.processes_per_node}`
-        : run.nodes;
+      return sizeText(run, trans);
     case 'duration':
       return props.took;
     case 'started':
@@ -291,7 +289,7 @@ function hintOf(
     case 'duration':
       return undefined;
     case 'size':
-      return sizeText(run, trans);
+      return fullSizeText(run, trans);
     case 'started':
       return momentText(run.started_at);
     case 'submitted':

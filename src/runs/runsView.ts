@@ -169,7 +169,7 @@ function sortValue(
     case 'name':
       return names.get(run.run_id) ?? run.name;
     case 'size':
-      return run.nodes * run.processes_per_node;
+      return run.nodes * (run.gpus_per_node || run.processes_per_node);
     case 'duration':
       return secondsOf(run);
     case 'started':

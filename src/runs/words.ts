@@ -1,5 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { nodesText } from '../components/words';
 import type { IRun } from './types';
 
 /** Seconds as a clock shows them: 4:12, 1:04:12. */
@@ -41,10 +42,23 @@ export function sentenceText(text: string): string {
     : first;
 }
 
-/** How many nodes a run has, and how many processes on each. */
+/** How many nodes a run has, and how many GPUs or else ranks in all. */
 export function sizeText(run: IRun, trans: TranslationBundle): string {
-  const nodes = trans._n('%1 node', '%1 nodes', run.nodes);
-  return run.processes_per_node > 1
-    ? `${nodes} × ${run.processes_per_node}`
-    : nodes;
+  const { gpus_per_node: gpus, nodes, processes_per_node: ranks } = run;
+  if (gpus) {
+    return nodesText(nodes, nodes * gpus, trans);
+  }
+  const text = nodesText(nodes, 0, trans);
+  const count = nodes * ranks;
+  return ranks > 1 ? trans.__('%1, %2 ranks', text, count) : text;
+}
+
+/** The same in full, for a hint. */
+export function fullSizeText(run: IRun, trans: TranslationBundle): string {
+  const { gpus_per_node: gpus, nodes, processes_per_node: ranks } = run;
+  return [
+    trans._n('%1 node', '%1 nodes', nodes),
+    ...(gpus ? [trans._n('%1 GPU each', '%1 GPUs each', gpus)] : []),
+    trans._n('%1 rank each', '%1 ranks each', ranks)
+  ].join(', ');
 }
