@@ -27,6 +27,7 @@ Group = Literal[
     "scheduler",
     "identity",
     "queue",
+    "nodes",
     "job",
 ]
 """The layers from this machine to the cluster, in order."""
@@ -43,6 +44,7 @@ GROUPS: dict[Group, str] = {
     "scheduler": "The controller or API server",
     "identity": "Identity on the cluster",
     "queue": "Queues",
+    "nodes": "Nodes",
     "job": "Test job",
 }
 """The groups in order, with their headings."""
@@ -56,7 +58,7 @@ STAGES: dict[Stage, tuple[Group, ...]] = {
     "network": ("security-groups", "interfaces"),
     "file-system": ("mount", "partition"),
     "scheduler": ("scheduler", "identity", "queue"),
-    "nodes": ("job",),
+    "nodes": ("nodes", "job"),
 }
 """The groups of each stage."""
 

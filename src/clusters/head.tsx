@@ -79,13 +79,14 @@ export function ClusterHead(props: {
 
 /** What is wrong with a cluster, and what of it is hidden; each once. */
 function notesOf(
-  { hyperpod, notes, reason }: ICluster,
+  { as_of: asOf, configured, hyperpod, notes, reason }: ICluster,
   problem: IErrorBody | null | undefined
 ): readonly string[] {
   const missing = hyperpod === null ? problem : null;
   return [
     ...new Set([
-      reason ?? '',
+      // Where nothing was ever read, each tab says why itself.
+      configured && asOf === null ? '' : (reason ?? ''),
       hyperpod?.reason ?? '',
       missing?.message ?? '',
       missing?.hint ?? '',

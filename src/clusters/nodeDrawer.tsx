@@ -10,6 +10,7 @@ import { LevelChip } from '../events/columns';
 import { showEvent } from '../events/detail';
 import { hasEvents } from '../events/types';
 import type { INodeOpeners } from '../nodes/openers';
+import type { NodeAction } from '../nodes/types';
 import type { INodeActions } from '../nodes/useNodeActions';
 import { nodeActionCaption, nodeActionLabel } from '../nodes/words';
 import type { IClusterClient } from './client';
@@ -138,10 +139,22 @@ function Detail(props: IDetail): JSX.Element {
   );
 }
 
+/** By a node's state, the action that would change nothing. */
+const IDLE_ACTIONS: Readonly<Record<string, NodeAction>> = {
+  drained: 'drain',
+  draining: 'drain'
+};
+
 /** What opens the node's terminal and logs, and what can be done to it. */
 function Buttons(props: IDetail): JSX.Element {
-  const { actions, node, openLogs, openTerminal, row, trans } = props;
+  const { actions, node, openLogs, openTerminal, row, tile, trans } = props;
   const { instance } = row;
+  // A node that jobs can start on has nothing to resume.
+  const fitting = actions.abilities.filter(
+    ({ action }) =>
+      tile === null ||
+      action !== (tile.usable ? 'resume' : IDLE_ACTIONS[tile.state])
+  );
   return (
     <div className="jp-HyperPod-Drawer-buttons">
       {typeof instance === 'string' && (
@@ -162,7 +175,7 @@ function Buttons(props: IDetail): JSX.Element {
           </button>
         </>
       )}
-      {actions.abilities.map(({ action, problem }) => {
+      {fitting.map(({ action, problem }) => {
         const isOff = problem !== null || actions.busy !== null;
         return (
           <button

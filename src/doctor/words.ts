@@ -77,6 +77,7 @@ export function groupText(group: string, trans: TranslationBundle): string {
     scheduler: trans.__('Controller or API server'),
     identity: trans.__('Identity on the cluster'),
     queue: trans.__('Queues'),
+    nodes: trans.__('Nodes'),
     job: trans.__('Test job')
   };
   return texts[group] ?? group;

@@ -17,7 +17,7 @@ from tests.aws.doctor_space import configure, seen
 from tests.aws.shell import Shell
 
 NETWORK = ("security-groups", "interfaces", "network-acls", "routes")
-WITHOUT_SLURM = {"controller", "identity", "queue", "cluster"}
+WITHOUT_SLURM = {"nodes", "controller", "identity", "queue", "cluster"}
 LOST = {
     "ec2:DescribeNetworkInterfaces": set(NETWORK),
     "ec2:DescribeSubnets": {"network-acls", "routes"},

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from hyperpod_jlab.clusters.configuration import config_files
 from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, warn
+from hyperpod_jlab.core.cluster import UNUSABLE
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.run_id import new_run_id
@@ -138,6 +139,7 @@ def _steps(services: LazyServices, name: str) -> list[CheckStep]:
         CheckStep(
             "cluster", "cluster", "scheduler", _scheduler_answers(services, name), needs, name
         ),
+        CheckStep("nodes", "nodes", "nodes", _nodes(services, name), (f"cluster:{name}",), name),
     ]
 
 
@@ -156,6 +158,32 @@ def _scheduler_answers(services: LazyServices, name: str) -> Callable[[], Awaita
             return fail(cluster.reason or "does not answer", fix)
         running = f", {cluster.running} running" if cluster.running is not None else ""
         return ok(f"{cluster.orchestrator}, {cluster.state}{running}")
+
+    return told
+
+
+_MAX_NODES = 3
+"""Nodes out of service that are named."""
+
+
+def _nodes(services: LazyServices, name: str) -> Callable[[], Awaitable[CheckResult | None]]:
+    async def told() -> CheckResult | None:
+        nodes = (await services.hyperpod.clusters.scheduler_nodes(name)).value
+        if not nodes:
+            return None  # hidden from this user; the steps on rights say so
+        unusable = [node for node in nodes if node.state in UNUSABLE]
+        count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        if not unusable:
+            return ok(f"{count}, none out of service")
+        texts = [
+            f"{node.name} ({node.state}{f': {node.reason}' if node.reason else ''})"
+            for node in unusable[:_MAX_NODES]
+        ]
+        if len(unusable) > _MAX_NODES:
+            texts.append(f"{len(unusable) - _MAX_NODES} more")
+        evidence = f"{len(unusable)} of {count} cannot start new jobs: {', '.join(texts)}"
+        fix = f"see their reasons with: hpj nodes {name}"
+        return (fail if len(unusable) == len(nodes) else warn)(evidence, fix, "admin")
 
     return told
 
