@@ -102,6 +102,7 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
   const folder = React.useRef(model.source.folder);
   const id = React.useId();
   const problem = model.problems.source;
+  const isWrong = problem !== undefined && texts[kind] !== '';
   const type = (of: Kind, text: string) => {
     setTexts({ ...texts, [of]: text });
     if (of === 'file') {
@@ -127,7 +128,8 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
   );
   const shared = {
     'data-field': 'source',
-    'aria-describedby': `${id}-folder`,
+    'aria-describedby': isWrong ? `${id}-problem` : `${id}-folder`,
+    'aria-invalid': isWrong,
     spellCheck: false
   };
   return (
@@ -145,7 +147,6 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
           {...shared}
           className="jp-HyperPod-input jp-HyperPod-textarea"
           aria-label={trans.__('Command')}
-          aria-invalid={problem !== undefined && texts.command !== ''}
           placeholder={trans.__('Such as: %1', 'python train.py --lr 0.1')}
           rows={2}
           value={texts.command}
@@ -157,11 +158,15 @@ function OpenSource({ model, trans }: IProps): JSX.Element {
           type="text"
           className="jp-HyperPod-input"
           aria-label={trans.__('File')}
-          aria-invalid={problem !== undefined && texts.file !== ''}
           placeholder={trans.__('Such as: %1', 'work/train.py')}
           value={texts.file}
           onChange={event => type('file', event.target.value)}
         />
+      )}
+      {isWrong && (
+        <p id={`${id}-problem`} className="jp-HyperPod-FieldRow-problem">
+          {problem}
+        </p>
       )}
     </fieldset>
   );

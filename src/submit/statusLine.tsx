@@ -73,7 +73,12 @@ function isUnchecked({ error, findings }: SubmitModel): boolean {
 
 /** Nothing was said yet of what is to be run: that is no mistake. */
 function isEmpty(model: SubmitModel): boolean {
-  return model.problemCount === 1 && 'source' in model.problems;
+  const { path, spec } = model.source;
+  return (
+    model.problemCount === 1 &&
+    'source' in model.problems &&
+    !(path ?? spec.command)
+  );
 }
 
 function stateWords({ model, trans }: IProps): string {

@@ -137,3 +137,16 @@ async def test_queues_that_take_nothing(examine: Examine, slurm: SlurmTestbed) -
     assert (code, checks["queue"]["level"], checks["queue"]["who"]) == (2, "fail", "admin")
     assert "no queue is up" in checks["queue"]["evidence"]
     assert "State=UP" in checks["queue"]["fix"]
+
+
+@pytest.mark.parametrize("transport", ["here"], indirect=True)
+async def test_nodes_out_of_service_are_named(examine: Examine, slurm: SlurmTestbed) -> None:
+    update = ("scontrol", "update", "NodeName=node2")
+    slurm.exec("ctl", *update, "State=DRAIN", "Reason=GPU 3 has fallen off the bus")
+    try:
+        code, checks = await examine()
+    finally:
+        slurm.exec("ctl", *update, "State=RESUME")
+    assert (code, checks["nodes"]["level"], checks["nodes"]["who"]) == (0, "warn", "admin")
+    assert "1 of 4 nodes cannot start new jobs: node2 (drained: GPU 3" in checks["nodes"]["evidence"]
+    assert checks["nodes"]["fix"] == f"see their reasons with: hpj nodes {CLUSTER}"
