@@ -68,10 +68,12 @@ class People:
     def until(self, user: str, run_id: str, *states: str) -> dict[str, Any]:
         """The run once it is in one of these states."""
         run: dict[str, Any] = {}
-        for _ in range(40):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
             run = self.show(user, run_id)
             if run["state"] in states:
                 return run
+            time.sleep(0.2)
         raise AssertionError(f"never {states}: {run}")
 
 
