@@ -211,6 +211,11 @@ class AttemptPaths(NamedTuple):
         return os.path.join(self.logs, "node-%d.resources.jsonl" % self.node_rank)
 
     @property
+    def metrics(self) -> str:
+        """The numbers that the ranks print, and the alarms that they raise."""
+        return os.path.join(self.logs, "node-%d.metrics.jsonl" % self.node_rank)
+
+    @property
     def setup_file(self) -> str:
         """The setup lines as a file, so that bash can name their lines."""
         return os.path.join(self.logs, "node-%d.setup.sh" % self.node_rank)

@@ -13,6 +13,7 @@ from .environment import delete_secrets, mask_secrets, read_secrets
 from .errors import LauncherError, StopRequested
 from .frames import FileFrames
 from .logs import NodeLog, Outlet
+from .metrics import MetricsChild
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
 from .processes import Belongings, Child, Children, ProcessTermination
@@ -70,6 +71,7 @@ class Node:
             if arguments.unshared
             else ResourceLog(files, attempt_paths.resources, self._children)
         )
+        self._metrics: Optional[MetricsChild] = None
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
@@ -125,6 +127,8 @@ class Node:
             self._write_record()
         if self._resources is not None and self._process_ending is None:
             self._resources.poll(self._running_ranks())
+        if self._metrics is not None:
+            self._metrics.poll()
         if self._stopped_by is None and self._process_ending is None:
             reason = self._control.stop or self._peers.poll()
             if reason is not None:
@@ -217,6 +221,9 @@ class Node:
             self._streams.open(str(state.local_rank), path, str(state.rank))
         self._check_stop()
         self._ranks.start()
+        if self._frames is not None:
+            self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
+        self._metrics = MetricsChild(self._children, self._attempt_paths, self._arguments.task)
         self._write_record()
 
     def _read_plan(self) -> Plan:
@@ -336,6 +343,8 @@ class Node:
         if ranks is not None:
             grace, natural = ranks.grace, ranks.ended and not ranks.failing
             ranks.is_stopping = True
+            if natural and self._metrics is not None:
+                self._metrics.stop()
         # What the ranks leave behind often ends by itself, just after them.
         ending = ProcessTermination(self._belongings.find, grace, 0.25 if natural else 0.0)
         self._process_ending = ending

@@ -1,0 +1,242 @@
+"""Alarms: what is wrong with the course of a run, from the numbers and the silence of its ranks."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+
+class Alarm(NamedTuple):
+    """One cause. `since` and `time` are Unix seconds; `rank` is None for a whole node. An alarm is over once its cause is gone."""
+
+    code: str
+    message: str
+    rank: Optional[int]
+    since: float
+    is_over: bool = False
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value; of an even number of values the upper one."""
+    return sorted(values)[len(values) // 2]
+
+
+class LossAlarms:
+    """Watches the losses of one rank: not finite, or far above their course."""
+
+    WINDOW = 50
+    MIN_POINTS = 20
+    IN_A_ROW = 3
+    """Points that must be too high: one bad batch is none of it."""
+    DEVIATIONS = 8.0
+    MIN_RISE = 0.3
+    """Part of the usual value by which it must have risen in any case."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._values: Dict[str, Deque[float]] = {}
+        self._high: Dict[str, int] = {}
+        self._is_fired: Dict[Tuple[str, str], bool] = {}
+
+    def add(
+        self, values: Mapping[str, float], step: Optional[int], now: float
+    ) -> List[Alarm]:
+        """Take the numbers of a line; alarms that begin or end with it."""
+        alarms: List[Alarm] = []
+        for name, value in values.items():
+            if "loss" not in name.lower():
+                continue
+            where = "" if step is None else " at step %d" % step
+            if not math.isfinite(value):
+                self._fire(alarms, "nan", name, "%s is %s%s" % (name, value, where), now)
+                continue
+            self._end(alarms, "nan", name, now)
+            self._check_spike(alarms, name, value, where, now)
+        return alarms
+
+    def _check_spike(
+        self, alarms: List[Alarm], name: str, value: float, where: str, now: float
+    ) -> None:
+        past = self._values.setdefault(name, deque(maxlen=self.WINDOW))
+        if len(past) >= self.MIN_POINTS:
+            usual = median(past)
+            deviation = median([abs(one - usual) for one in past]) * 1.4826
+            limit = usual + max(self.DEVIATIONS * deviation, self.MIN_RISE * abs(usual), 1e-9)
+            if value > limit:
+                self._high[name] = self._high.get(name, 0) + 1
+                if self._high[name] >= self.IN_A_ROW:
+                    text = "%s is %.4g%s; it was about %.4g" % (name, value, where, usual)
+                    self._fire(alarms, "spike", name, text, now)
+                return  # what is too high does not become usual
+            self._high[name] = 0
+            self._end(alarms, "spike", name, now)
+        past.append(value)
+
+    def _fire(self, alarms: List[Alarm], code: str, name: str, text: str, now: float) -> None:
+        if not self._is_fired.get((code, name)):
+            self._is_fired[code, name] = True
+            alarms.append(Alarm(code, text, self._rank, now))
+
+    def _end(self, alarms: List[Alarm], code: str, name: str, now: float) -> None:
+        if self._is_fired.get((code, name)):
+            self._is_fired[code, name] = False
+            alarms.append(Alarm(code, "", self._rank, now, True))
+
+
+class Course:
+    """How a rank comes on: the times at which it reported a new step, and at which it printed anything. Times are monotonic."""
+
+    WINDOW = 20
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.step: Optional[int] = None
+        self.reported_at: Optional[float] = None
+        self.printed_at: Optional[float] = None
+        self.intervals: Deque[float] = deque(maxlen=self.WINDOW)
+        """Seconds between two reports."""
+        self.step_times: Deque[float] = deque(maxlen=self.WINDOW)
+        """Seconds for one step."""
+        self.longest = 0.0
+
+    def report(self, step: Optional[int], now: float, step_time: Optional[float] = None) -> None:
+        """A line told a step, or numbers without one."""
+        if self.reported_at is not None and (step is None or step != self.step):
+            interval = now - self.reported_at
+            self.intervals.append(interval)
+            self.longest = max(self.longest, interval)
+            steps = step - self.step if step is not None and self.step is not None else 0
+            if step_time is None and steps > 0:
+                step_time = interval / steps
+        if step_time is not None and step_time > 0 and math.isfinite(step_time):
+            self.step_times.append(step_time)
+        if step is None or step != self.step or self.reported_at is None:
+            self.reported_at = now
+        self.step = self.step if step is None else step
+
+
+class HangAlarm:
+    """All ranks of a node are silent for longer than they ever were while they came on.
+
+    A rank that never reported numbers is none of it: what is usual for it is not known.
+    """
+
+    TIMES = 3.0
+    EXTRA_S = 6.0
+    MIN_REPORTS = 5
+
+    def __init__(self) -> None:
+        self._is_fired = False
+
+    def check(self, courses: Sequence[Course], now: float, time: float) -> Optional[Alarm]:
+        """The alarm that begins or ends now.
+
+        Args:
+            courses: The ranks of the node that run.
+            now: Monotonic time.
+            time: Unix time.
+        """
+        known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
+        silent = [one for one in known if self._is_silent(one, now)]
+        if self._is_fired:
+            if not silent:
+                self._is_fired = False
+                return Alarm("hang", "", None, time, True)
+            return None
+        if not silent or len(silent) < len(known):
+            return None
+        self._is_fired = True
+        last = max(max(one.reported_at or 0.0, one.printed_at or 0.0) for one in silent)
+        return Alarm("hang", self._message(courses, now - last), self._behind(courses), time - (now - last))
+
+    def _is_silent(self, course: Course, now: float) -> bool:
+        usual = median(course.intervals)
+        limit = max(self.TIMES * usual, 1.2 * course.longest) + self.EXTRA_S
+        last = max(course.reported_at or 0.0, course.printed_at or 0.0)
+        return now - last > limit
+
+    @staticmethod
+    def _behind(courses: Sequence[Course]) -> Optional[int]:
+        steps = [one for one in courses if one.step is not None]
+        if len(steps) < 2:
+            return None
+        last = min(steps, key=lambda one: one.step or 0)
+        return last.rank if last.step != max(one.step or 0 for one in steps) else None
+
+    def _message(self, courses: Sequence[Course], silence: float) -> str:
+        text = "no output and no progress for %d s" % silence
+        steps = {one.rank: one.step for one in courses if one.step is not None}
+        if steps and len(set(steps.values())) > 1:
+            most = max(steps.values())
+            behind = sorted(rank for rank, step in steps.items() if step < most)
+            names = ", ".join(map(str, behind[:8])) + (", …" if len(behind) > 8 else "")
+            text += "; behind step %d: rank %s" % (most, names)
+        elif steps:
+            text += "; the last step is %d" % max(steps.values())
+        return text
+
+
+class StragglerAlarm:
+    """A rank takes much longer for a step than the median of its node's ranks, or falls behind them."""
+
+    RATIO = 1.5
+    MIN_STEPS = 10
+    MIN_BEHIND_S = 2.0
+
+    def __init__(self) -> None:
+        self._fired: Dict[int, float] = {}
+
+    def check(self, courses: Sequence[Course], time: float) -> List[Alarm]:
+        """The alarms that begin or end now."""
+        known = {
+            one.rank: median(one.step_times)
+            for one in courses
+            if len(one.step_times) >= self.MIN_STEPS
+        }
+        alarms: List[Alarm] = []
+        usual = median(list(known.values())) if len(known) > 1 else 0.0
+        if len(known) == 2:
+            usual = min(known.values())
+        for rank, seconds in known.items():
+            is_slow = usual > 0 and seconds > self.RATIO * usual and seconds - usual > 0.005
+            if is_slow and rank not in self._fired:
+                self._fired[rank] = time
+                text = "rank %d takes %.3g s a step; the others take %.3g s" % (rank, seconds, usual)
+                alarms.append(Alarm("straggler", text, rank, time))
+            elif rank in self._fired and not is_slow and seconds < 1.2 * usual:
+                del self._fired[rank]
+                alarms.append(Alarm("straggler", "", rank, time, True))
+        return alarms
+
+
+class GpuAlarm:
+    """A GPU of the node is idle while others compute."""
+
+    IDLE, BUSY = 5.0, 50.0
+    SECONDS = 60.0
+
+    def __init__(self) -> None:
+        self._idle_since: Dict[int, float] = {}
+        self._fired: Dict[int, bool] = {}
+
+    def add(
+        self, gpus: Sequence[Tuple[int, Optional[float]]], ranks: Sequence[int], time: float
+    ) -> List[Alarm]:
+        """Take a sample: index and percent of each GPU. Where the node has a rank for each GPU, the rank is named."""
+        alarms: List[Alarm] = []
+        some_busy = any(use is not None and use >= self.BUSY for _, use in gpus)
+        for place, (index, use) in enumerate(gpus):
+            is_idle = some_busy and use is not None and use < self.IDLE
+            since = self._idle_since.setdefault(index, time) if is_idle else time
+            if not is_idle:
+                self._idle_since.pop(index, None)
+            rank = ranks[place] if len(ranks) == len(gpus) else None
+            if is_idle and time - since >= self.SECONDS and not self._fired.get(index):
+                self._fired[index] = True
+                text = "GPU %d is idle for %d s while others compute" % (index, time - since)
+                alarms.append(Alarm("gpu_idle", text, rank, since))
+            elif self._fired.get(index) and not is_idle and use is not None and use >= self.BUSY:
+                self._fired[index] = False
+                alarms.append(Alarm("gpu_idle", "", rank, time, True))
+        return alarms
