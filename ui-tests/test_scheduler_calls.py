@@ -18,7 +18,7 @@ from tests.slurm.cluster import SlurmTestbed, running, standard_options
 QUIET_S = 620
 #: Without requests, the server stops its calls after 90 seconds.
 HIDDEN_S = 100
-MEASURE_S = 120
+MEASURE_S = 300
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 

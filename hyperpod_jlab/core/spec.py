@@ -306,6 +306,63 @@ def _check_run_ids(ids: list[str]) -> list[str]:
     return ids
 
 
+_MAX_PATTERNS = 50
+_MAX_PATTERN = 500
+_METRIC_NAME = re.compile(r"[\w./@%:-]{1,80}")
+
+
+def _check_patterns(patterns: dict[str, str]) -> dict[str, str]:
+    if len(patterns) > _MAX_PATTERNS:
+        raise ValueError(f"at most {_MAX_PATTERNS} patterns are allowed")
+    for name, text in patterns.items():
+        if not _METRIC_NAME.fullmatch(name):
+            raise ValueError(
+                f"'{name[:60]}' is not a name: use up to 80 letters, digits and . / @ % : _ -"
+            )
+        if len(text) > _MAX_PATTERN:
+            raise ValueError(f"the pattern of '{name}' is longer than {_MAX_PATTERN} characters")
+        try:
+            groups = re.compile(text.encode()).groups
+        except (re.error, UnicodeError) as error:
+            raise ValueError(
+                f"the pattern of '{name}' is not a regular expression: {error}"
+            ) from error
+        if groups != 1:
+            raise ValueError(
+                f"the pattern of '{name}' has {groups} groups; it needs one, around the number"
+            )
+    return patterns
+
+
+AlarmCode = Literal["nan", "spike", "hang", "straggler", "gpu_idle"]
+"""Causes of alarms: a loss that is not finite, a loss far above its course, no output and no progress, a slow rank, an idle GPU."""
+
+_WEBHOOK = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+
+
+def _check_webhook(url: str | None) -> str | None:
+    if url is not None and not _WEBHOOK.fullmatch(url):
+        raise ValueError("a webhook is a URL that begins with https:// or http://")
+    return url
+
+
+class AlarmOptions(DescribedModel):
+    """What an alarm does, other than being shown."""
+
+    stop_on: Annotated[list[AlarmCode], option("--stop-on", metavar="ALARM", repeat="list")] = (
+        Field(default_factory=list)
+    )
+    """End the attempt as failed on these alarms: nan, spike, hang, straggler, gpu_idle. With max_restarts, it starts again."""
+    command: Annotated[
+        NoNul | None, Field(max_length=4096), option("--alarm-command", metavar="COMMAND")
+    ] = None
+    """Shell command to run on the node, with the variables HYPERPOD_ALARM_CODE, HYPERPOD_ALARM_MESSAGE and HYPERPOD_ALARM_RANK."""
+    webhook: Annotated[
+        OneLine | None, AfterValidator(_check_webhook), option("--alarm-webhook", metavar="URL")
+    ] = None
+    """URL to which the node posts the alarm as JSON."""
+
+
 class JobSpec(DescribedModel):
     """One run: its code, resources, launcher and environment."""
 
@@ -351,6 +408,14 @@ class JobSpec(DescribedModel):
     """Runs that must succeed before this one starts."""
     array: Annotated[ArrayText | None, option("--array", metavar="INDICES")] = None
     """Indices of an array of child runs, such as 0-9%4. The number after % limits how many run at once."""
+    metric_patterns: Annotated[
+        dict[str, str],
+        AfterValidator(_check_patterns),
+        option("--metric", metavar="NAME=REGEX", repeat="map"),
+    ] = Field(default_factory=dict)
+    """Further numbers to read from the output, by name: a regular expression with one group, which is the number."""
+    alarms: AlarmOptions = Field(default_factory=AlarmOptions)
+    """What alarms do, other than being shown."""
     slurm: SlurmOptions = Field(default_factory=SlurmOptions)
     """Options for Slurm clusters only."""
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
@@ -382,6 +447,8 @@ class JobSpec(DescribedModel):
 __all__ = [
     "SPEC_FORMAT",
     "Accelerators",
+    "AlarmCode",
+    "AlarmOptions",
     "Environment",
     "FilesSpec",
     "JobSpec",

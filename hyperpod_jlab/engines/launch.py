@@ -34,7 +34,7 @@ def launch_plan(
         on_hyperpod: Whether the cluster is configured as a HyperPod cluster.
     """
     launcher = spec.resolved_launcher
-    return {
+    plan = {
         "format": PLAN_FORMAT,
         "run_id": run_id,
         "nodes": spec.resources.nodes,
@@ -52,6 +52,10 @@ def launch_plan(
         "forward_signals": spec.forward_signals,
         "cpus": spec.resources.cpus,
     }
+    if spec.metric_patterns:
+        plan["metric_patterns"] = dict(spec.metric_patterns)
+    alarms = spec.alarms.model_dump(exclude_defaults=True)
+    return {**plan, "alarms": alarms} if alarms else plan
 
 
 # --------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ class LossAlarms:
     MIN_POINTS = 20
     IN_A_ROW = 3
     """Points that must be too high: one bad batch is none of it."""
+    GOOD_POINTS = 10
+    """Finite values after one that is not, until it counts as over."""
     DEVIATIONS = 8.0
     MIN_RISE = 0.3
     """Part of the usual value by which it must have risen in any case."""
@@ -37,11 +39,10 @@ class LossAlarms:
         self._rank = rank
         self._values: Dict[str, Deque[float]] = {}
         self._high: Dict[str, int] = {}
+        self._finite: Dict[str, int] = {}
         self._is_fired: Dict[Tuple[str, str], bool] = {}
 
-    def add(
-        self, values: Mapping[str, float], step: Optional[int], now: float
-    ) -> List[Alarm]:
+    def add(self, values: Mapping[str, float], step: Optional[int], now: float) -> List[Alarm]:
         """Take the numbers of a line; alarms that begin or end with it."""
         alarms: List[Alarm] = []
         for name, value in values.items():
@@ -49,9 +50,12 @@ class LossAlarms:
                 continue
             where = "" if step is None else " at step %d" % step
             if not math.isfinite(value):
+                self._finite[name] = 0
                 self._fire(alarms, "nan", name, "%s is %s%s" % (name, value, where), now)
                 continue
-            self._end(alarms, "nan", name, now)
+            self._finite[name] = self._finite.get(name, 0) + 1
+            if self._finite[name] >= self.GOOD_POINTS:
+                self._end(alarms, "nan", name, now)
             self._check_spike(alarms, name, value, where, now)
         return alarms
 
@@ -148,7 +152,9 @@ class HangAlarm:
             return None
         self._is_fired = True
         last = max(max(one.reported_at or 0.0, one.printed_at or 0.0) for one in silent)
-        return Alarm("hang", self._message(courses, now - last), self._behind(courses), time - (now - last))
+        return Alarm(
+            "hang", self._message(courses, now - last), self._behind(courses), time - (now - last)
+        )
 
     def _is_silent(self, course: Course, now: float) -> bool:
         usual = median(course.intervals)
@@ -202,7 +208,11 @@ class StragglerAlarm:
             is_slow = usual > 0 and seconds > self.RATIO * usual and seconds - usual > 0.005
             if is_slow and rank not in self._fired:
                 self._fired[rank] = time
-                text = "rank %d takes %.3g s a step; the others take %.3g s" % (rank, seconds, usual)
+                text = "rank %d takes %.3g s a step; the others take %.3g s" % (
+                    rank,
+                    seconds,
+                    usual,
+                )
                 alarms.append(Alarm("straggler", text, rank, time))
             elif rank in self._fired and not is_slow and seconds < 1.2 * usual:
                 del self._fired[rank]

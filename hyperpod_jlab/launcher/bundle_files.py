@@ -216,6 +216,11 @@ class AttemptPaths(NamedTuple):
         return os.path.join(self.logs, "node-%d.metrics.jsonl" % self.node_rank)
 
     @property
+    def alarm_stop(self) -> str:
+        """Which alarm ends the attempt; for the launcher of this node alone."""
+        return os.path.join(self.status, ".node-%d.alarm.json" % self.node_rank)
+
+    @property
     def setup_file(self) -> str:
         """The setup lines as a file, so that bash can name their lines."""
         return os.path.join(self.logs, "node-%d.setup.sh" % self.node_rank)

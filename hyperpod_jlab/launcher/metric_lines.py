@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern
 
 MAX_LINE = 4096
 """Bytes of a line that are looked at."""
@@ -19,24 +19,27 @@ _WORD = rb"[A-Za-z][\w./@'-]*"
 
 PAIR = re.compile(
     rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
-    rb"(['\"]?\s*[=:|]\s*|\s+)(?:tensor\(|\[|['\"])?(" + _NUMBER + rb")"
-    rb"(?![\w.])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b)?)"
+    rb"(['\"]?\s*[=:]\s*|\s+)(?:tensor\(|\[|['\"])?(" + _NUMBER + rb")"
+    rb"(?![\w.])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
 )
 """Name, separator, value, unit. A name has at most four words."""
 UNIT_PAIR = re.compile(
-    rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3})(['\"]?\s*[=:|]\s*|\s+)"
+    rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3})(['\"]?\s*[=:]\s*|\s+)"
     rb"([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?)(ms|us|s|%|GiB|GB|MiB|MB|it/s|G|M|K)(?![\w/])"
 )
 RATE = re.compile(
     rb"(?<![\w.,])([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?) ?(tok(?:en)?s?|samples?|examples?|im(?:a?g)(?:e)?s?|seqs?)/s(?:ec(?:ond)?)?\b"
 )
+TIME_RATE = re.compile(
+    rb"(?<![\w.,])([0-9][0-9.]*(?:[eE][-+]?[0-9]+)?) ?(ms|s|us)/(?:step|it|iter|iteration|batch)\b"
+)
 STEP = re.compile(
-    rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|batch|round)s?\b"
+    rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|round)\b"
     rb"['\"]?\s*[=:#]?\s*[\[(]?\s*([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
     re.I,
 )
 EPOCH = re.compile(
-    rb"(?<![\w./@-])epochs?\b['\"]?\s*[=:#]?\s*\[?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
+    rb"(?<![\w./@-])epoch\b['\"]?\s*[=:#]?\s*\[?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
     re.I,
 )
 BAR = re.compile(
@@ -46,9 +49,12 @@ BAR = re.compile(
 """A bar of tqdm: done, total, rate and its unit."""
 KERAS_BAR = re.compile(rb"(?:^|\s)([0-9]{1,12})/([0-9]{1,12}) (?:\[[=>.]+\]|[\xe2\x94\x81-]{2,}|-)")
 BRACKETS = re.compile(rb"\[\s*([0-9]{1,12})\s*/\s*([0-9]{1,12})(?: \([0-9. ]+%\))?\s*\]")
+EPOCHS_BAR = re.compile(rb"epochs?\s*:?\s*[0-9]*%?\s*\|?", re.I)
+EPOCH_AND_STEP = re.compile(rb"\s*([0-9]{1,9})\|([0-9]{1,12})\|")
+LONE_EPOCH = re.compile(rb"\W*epochs?\W*[0-9]+(?:\s*/\s*[0-9]+)?\W*", re.I)
 ROUND = re.compile(rb"^\[([0-9]{1,9})\]\s")
 PHASE = re.compile(
-    rb"(?:^|[\s\]|])(?:test set|test|eval(?:uation)?|val(?:id(?:ation)?)?|validating)\s?(?:set|loop|epoch)?\s*[:\]|-]",
+    rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - )",
     re.I,
 )
 OTHER_BAR = re.compile(
@@ -58,6 +64,10 @@ OTHER_BAR = re.compile(
 )
 """What stands before a bar that is not the training's."""
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|[\x08]+")
+CODE = re.compile(
+    rb"\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bprint\(|\bf['\"]"
+)
+"""A line of a program's text, as tracebacks and compilers show it."""
 NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
 
 KEYWORDS = (
@@ -69,11 +79,57 @@ KEYWORDS = (
 """A text without any of these (in lower case) has no numbers for us."""
 
 _PRIMARY = frozenset(
-    "loss acc accuracy ppl perplexity reward rewards grad_norm gnorm auc f1 bleu rouge iou miou map mse rmse mae nll wer cer"
-    " logloss elbo kl entropy top1 top5 acc1 acc5 score".split()
+    [
+        "loss",
+        "acc",
+        "accuracy",
+        "ppl",
+        "perplexity",
+        "reward",
+        "rewards",
+        "grad_norm",
+        "gnorm",
+        "auc",
+        "f1",
+        "bleu",
+        "rouge",
+        "iou",
+        "miou",
+        "map",
+        "mse",
+        "rmse",
+        "mae",
+        "nll",
+        "wer",
+        "cer",
+        "logloss",
+        "elbo",
+        "kl",
+        "entropy",
+        "top1",
+        "top5",
+        "acc1",
+        "acc5",
+        "score",
+    ]
 )
 _SECONDARY = frozenset(
-    "learning_rate lr tokens_per_second samples_per_second step_time tflops mfu memory throughput l1 l2 precision recall error".split()
+    [
+        "learning_rate",
+        "lr",
+        "tokens_per_second",
+        "samples_per_second",
+        "step_time",
+        "tflops",
+        "mfu",
+        "memory",
+        "throughput",
+        "l1",
+        "l2",
+        "precision",
+        "recall",
+        "error",
+    ]
 )
 _ALIASES: Dict[str, str] = {}
 for _target, _names in {
@@ -82,10 +138,8 @@ for _target, _names in {
     "eval_loss": "eval_loss eval/loss val_loss val/loss valid_loss validation_loss validation/loss dev_loss loss/val valid/loss test_loss"
     " loss/eval lm_loss_validation",
     "learning_rate": "learning_rate lr train/learning_rate train/lr learning/rate lr-adamw lr-adam lr-sgd",
-    "grad_norm": "grad_norm gradient_norm gnorm train/grad_norm train/gnorm total_norm grad/norm l2_norm/grad/global actor/grad_norm",
+    "grad_norm": "grad_norm gradnorm gradient_norm gnorm train/grad_norm train/gnorm total_norm grad/norm l2_norm/grad/global actor/grad_norm",
     "accuracy": "accuracy acc train_acc train_accuracy train/acc train/accuracy training_accuracy",
-    "eval_accuracy": "eval_accuracy eval_acc val_acc val_accuracy val/acc val/accuracy valid_acc valid_accuracy validation_accuracy eval/accuracy"
-    " test_acc test_accuracy",
     "tokens_per_second": "tokens_per_second tokens_per_sec tokens/s tokens/sec tok/s tok/sec tps tgs tokens_per_second_per_gpu"
     " tokens/s/device tokens/sec/gpu tokens_per_sec_per_gpu train_tokens_per_second throughput/tokens_per_sec",
     "samples_per_second": "samples_per_second samples_per_sec samples/s samples/sec examples/s examples/sec images/s images/sec img/s"
@@ -97,19 +151,128 @@ for _target, _names in {
     _ALIASES.update((_name, _target) for _name in _names.split())
 
 _IGNORED = frozenset(
-    "step steps global_step globalstep iter iteration iterations it update num_updates updates batch epoch epochs round rank local_rank"
-    " pid port seed time timestamp ts eta gpu gpus node nodes world_size version line v_num skipped wall train_wall bsz ups wpb"
-    " level lineno thread process created msecs elapsed remaining total runtime train_runtime eval_runtime num_examples"
-    " consumed_samples global_batch_size batch_size micro_step microstep max_steps num_train_epochs date data data_time seconds duration"
-    " ms loss_scale".split()
+    [
+        "step",
+        "steps",
+        "global_step",
+        "globalstep",
+        "iter",
+        "iteration",
+        "iterations",
+        "it",
+        "update",
+        "num_updates",
+        "updates",
+        "batch",
+        "epoch",
+        "epochs",
+        "round",
+        "rank",
+        "local_rank",
+        "pid",
+        "port",
+        "seed",
+        "time",
+        "timestamp",
+        "ts",
+        "eta",
+        "gpu",
+        "gpus",
+        "node",
+        "nodes",
+        "world_size",
+        "version",
+        "line",
+        "v_num",
+        "skipped",
+        "wall",
+        "train_wall",
+        "bsz",
+        "ups",
+        "wpb",
+        "level",
+        "lineno",
+        "thread",
+        "process",
+        "created",
+        "msecs",
+        "elapsed",
+        "remaining",
+        "total",
+        "runtime",
+        "train_runtime",
+        "eval_runtime",
+        "num_examples",
+        "consumed_samples",
+        "global_batch_size",
+        "batch_size",
+        "micro_step",
+        "microstep",
+        "max_steps",
+        "num_train_epochs",
+        "date",
+        "data",
+        "data_time",
+        "seconds",
+        "duration",
+        "ms",
+        "loss_scale",
+    ]
 )
 _MODIFIERS = frozenset(
-    "train training val valid validation eval test lm dev grad gradient learning mean avg average total top tokens samples examples images"
-    " step iter iteration elapsed time per time_per throughput running global l2 max min moving".split()
+    [
+        "train",
+        "training",
+        "val",
+        "valid",
+        "validation",
+        "eval",
+        "test",
+        "lm",
+        "dev",
+        "grad",
+        "gradient",
+        "learning",
+        "mean",
+        "avg",
+        "average",
+        "total",
+        "top",
+        "tokens",
+        "samples",
+        "examples",
+        "images",
+        "step",
+        "iter",
+        "iteration",
+        "elapsed",
+        "time",
+        "per",
+        "time_per",
+        "throughput",
+        "running",
+        "global",
+        "l2",
+        "max",
+        "min",
+        "moving",
+    ]
 )
-_LAST_WORDS = frozenset("norm rate second sec iteration step gpu time s".split())
 _NOT_A_LOSS = frozenset(
-    "scale weight weights coef coeff coefficient fn function type reduction ratio factor".split()
+    [
+        "scale",
+        "weight",
+        "weights",
+        "coef",
+        "coeff",
+        "coefficient",
+        "fn",
+        "function",
+        "type",
+        "reduction",
+        "ratio",
+        "factor",
+    ]
 )
 
 
@@ -125,6 +288,15 @@ def may_have_numbers(text: bytes) -> bool:
     """Whether a look at the lines of a text pays: fast, and never wrong with no."""
     lowered = text.lower()
     return any(word in lowered for word in KEYWORDS)
+
+
+_SPOKEN = frozenset(["score", "error", "kl", "entropy", "map", "f1", "auc", "reward", "rewards"])
+"""Words that need a sign between them and their number: they stand in sentences too."""
+
+_COUNTS = frozenset(["max", "min", "num", "number", "total", "n", "size", "count"])
+_TIMES = frozenset(["time", "batch_time", "iter_time", "step_time_s", "dt"])
+_IN_SECONDS = {b"ms": 1e3, b"us": 1e6}
+_SET_NAME = re.compile(r"(train|valid|val|eval|test)\w*('s)?")
 
 
 class MetricParser:
@@ -145,24 +317,59 @@ class MetricParser:
         self._raw_epoch: Optional[float] = None
         self._bar_total = 0
         self._has_values = False
-        self._is_counted = False
+        self._has_steps = False
+        self._is_epoch_step = False
+        self._is_numbered = False
+        self._pending: Optional[LineNumbers] = None
+        self._told: Dict[str, float] = {}
 
-    def read(self, line: bytes) -> Optional[LineNumbers]:
-        """The numbers of a line; None when it has none."""
+    def read(self, line: bytes) -> List[LineNumbers]:
+        """The numbers of a line and of bars before it, which are told once they go on; empty when there are none."""
         line = line[:MAX_LINE]
         if b"\x1b" in line or b"\x08" in line:
             line = ESCAPES.sub(b"", line)
-        values = self._own_values(line)
         bar = BAR.search(line)
+        end = line.find(b"]", bar.end()) + 1 if bar is not None else 0
+        if end and len(line) - end > 8:  # a line that was printed behind a bar
+            return self.read(line[:end]) + self.read(line[end:])
+        values = self._own_values(line)
+        is_bar = bar is not None or b"%|" in line
+        is_counted = True
         if bar is not None:
-            self._read_bar(line, bar, values)
+            is_counted = self._read_bar(line, bar, values)
         else:
             self._read_line(line, values)
         if values:
             self._has_values = True
-        elif bar is None or not self._has_values or not self._is_counted:
-            return None
-        return LineNumbers(self._step, self._total, values)
+        elif not (bar is not None and is_counted and self._has_values):
+            return []
+        numbers = LineNumbers(self._step, self._total, values)
+        if not is_bar:
+            return [*self.flush(), numbers]
+        pending, self._pending = self._pending, numbers
+        if pending is None or pending.step == numbers.step:
+            return []  # of one step, a bar's last state counts
+        return [self._without_old(pending)]
+
+    def flush(self) -> List[LineNumbers]:
+        """The last state of a bar that has not gone on."""
+        pending, self._pending = self._pending, None
+        return [] if pending is None else [self._without_old(pending)]
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether a bar's last state was not told yet."""
+        return self._pending is not None
+
+    def _without_old(self, numbers: LineNumbers) -> LineNumbers:
+        """A bar repeats the numbers of its last evaluation: each counts once."""
+        values = {}
+        for name, value in numbers.values.items():
+            is_seldom = "val" in name or "epoch" in name or "test" in name
+            if not (is_seldom and self._told.get(name) == value):
+                values[name] = value
+            self._told[name] = value
+        return numbers._replace(values=values)
 
     # ---- the user's rules
 
@@ -177,62 +384,99 @@ class MetricParser:
 
     # ---- bars
 
-    def _read_bar(self, line: bytes, bar: "re.Match[bytes]", values: Dict[str, float]) -> None:
+    def _read_bar(self, line: bytes, bar: "re.Match[bytes]", values: Dict[str, float]) -> bool:
+        """Take a bar's values and step; whether it is the training's."""
         done, total = int(bar.group(1)), int(bar.group(2))
         head = line[: bar.start(1)]
         epoch = EPOCH.search(head)
-        self._is_counted = False
         if OTHER_BAR.search(head) or not total:
-            return
-        if re.search(rb"epochs?\s*:?\s*[0-9]*%?\s*\|?", head, re.I) and epoch is None:
-            self._epoch, self._epochs = float(done), total  # a bar of epochs
-            return
-        found = self._pairs(line[bar.end() :], has_step=True)
-        if bar.group(4) is None and not found:
-            return
-        if total >= self._bar_total or found:
-            self._is_counted = True
-            self._bar_total = max(total, self._bar_total)
-            self._set_step(done, total, epoch)
-            rate = to_number(bar.group(3)) if bar.group(3) not in (None, b"?") else None
-            for name, value in found.items():
-                values.setdefault(name, value)
-            if rate and values and "step_time" not in values:
-                is_inverse = bar.group(4).endswith(b"/s")
-                values["step_time"] = float("%.4g" % (1.0 / rate)) if is_inverse else rate
+            return False
+        if epoch is None and EPOCHS_BAR.search(head):
+            self._epoch, self._epochs = float(done), total
+            return False
+        found: Dict[str, float] = {}
+        if done or not self._last_raw:  # at its beginning a bar has the numbers of the one before
+            found = self._pairs(line[bar.end() :], has_step=True)
+            for name, value in self._pairs(head.partition(b"%|")[0], has_step=True).items():
+                found.setdefault(name, value)
+        if (bar.group(4) is None and not found) or (total < self._bar_total and not found):
+            return False
+        self._bar_total = max(total, self._bar_total)
+        counted = EPOCH_AND_STEP.match(head)
+        if counted is not None:  # torchtune writes the step over all epochs
+            self._step, self._is_numbered = int(counted.group(2)), True
+        elif not self._is_numbered:
+            self._set_step(done, total, epoch, is_bar=True)
+        for name, value in found.items():
+            values.setdefault(name, value)
+        rate = to_number(bar.group(3)) if bar.group(3) not in (None, b"?") else None
+        if rate and values and "step_time" not in values:
+            is_inverse = bar.group(4).endswith(b"/s")
+            values["step_time"] = float("%.4g" % (1.0 / rate)) if is_inverse else rate
+        return True
 
     # ---- other lines
 
     def _read_line(self, line: bytes, values: Dict[str, float]) -> None:
         epoch = EPOCH.search(line)
         keras = KERAS_BAR.search(line)
-        step = None if keras else STEP.search(line) or ROUND.match(line)
-        if step is None and keras is None:
-            step = BRACKETS.search(line)
-        found = self._pairs(line, has_step=step is not None or keras is not None or epoch is not None)
+        brackets = BRACKETS.search(line, epoch.end() if epoch is not None else 0)
+        step = keras or STEP.search(line) or ROUND.match(line) or brackets
+        found: Dict[str, float] = {}
+        if not CODE.search(line):
+            found = self._pairs(line, has_step=step is not None or epoch is not None)
         if not found and not values:
-            if epoch is not None and epoch.group(2) is not None and len(line) < 40:
-                self._set_epoch(epoch)  # Keras: "Epoch 1/3" on a line of its own
+            self._read_lone_epoch(line, epoch)
             return
-        if PHASE.search(line[:80]):
-            for name in ("loss", "accuracy"):
-                if name in found and "eval_" + name not in found:
-                    found["eval_" + name] = found.pop(name)
-        for name, value in found.items():
-            values.setdefault(name, value)
-        if keras is not None:
-            self._set_step(int(keras.group(1)), int(keras.group(2)), epoch, is_in_epoch=True)
-        elif step is not None:
-            total = step.group(2) if step.re is not ROUND else None
-            brackets = None if total else BRACKETS.search(line)
-            if brackets is not None and int(brackets.group(1)) == int(step.group(1)):
-                total = brackets.group(2)
-            in_epoch = step.re is BRACKETS and epoch is not None
-            self._set_step(int(step.group(1)), int(total) if total else None, epoch, in_epoch)
+        is_evaluation = PHASE.search(line[:80]) is not None
+        self._take_values(line, found, is_evaluation, values)
+        if epoch is not None:
+            values.setdefault("epoch", float(epoch.group(1)))
+        if is_evaluation:
+            return  # its steps are not the training's
+        if step is not None:
+            self._take_step(step, brackets, epoch)
         elif epoch is not None:
             self._set_epoch(epoch)
+            self._is_epoch_step = not self._has_steps and not self._bar_total
+        if step is None and self._is_epoch_step and self._epoch is not None:
+            self._step, self._total = int(self._epoch), self._epochs
+
+    def _read_lone_epoch(self, line: bytes, epoch: "Optional[re.Match[bytes]]") -> None:
+        """Keras and others write "Epoch 1/3" on a line of its own."""
+        if epoch is not None and len(line) < 40 and LONE_EPOCH.fullmatch(line):
+            self._set_epoch(epoch)
+            has_end = epoch.group(2) is not None
+            self._is_epoch_step = not (self._has_steps or self._bar_total or has_end)
+
+    @staticmethod
+    def _take_values(
+        line: bytes, found: Dict[str, float], is_evaluation: bool, values: Dict[str, float]
+    ) -> None:
+        if b"train_runtime" in line and "loss" in found:
+            found["train_loss"] = found.pop("loss")  # the mean over all of the training
+        for name, value in found.items():
+            is_marked = not is_evaluation or "val" in name or _kind(name) != "primary"
+            values.setdefault(name if is_marked else "eval_" + name, value)
+
+    def _take_step(
+        self,
+        step: "re.Match[bytes]",
+        brackets: "Optional[re.Match[bytes]]",
+        epoch: "Optional[re.Match[bytes]]",
+    ) -> None:
+        number = int(step.group(1))
+        total = None if step.re is ROUND else step.group(2)
+        if not total and brackets is not None and int(brackets.group(1)) == number:
+            total = brackets.group(2)
+        is_keras = step.re is KERAS_BAR
+        in_epoch = is_keras or (step.re is BRACKETS and epoch is not None)
+        self._set_step(number, int(total) if total else None, epoch, in_epoch)
+        self._has_steps = self._has_steps or not is_keras
 
     def _set_epoch(self, epoch: "re.Match[bytes]") -> None:
+        if b"." in epoch.group(1):
+            return  # how far the training is, not which epoch
         self._epoch = float(epoch.group(1))
         if epoch.group(2) is not None:
             self._epochs = int(epoch.group(2))
@@ -243,13 +487,20 @@ class MetricParser:
         total: Optional[int],
         epoch: "Optional[re.Match[bytes]]",
         is_in_epoch: bool = False,
+        is_bar: bool = False,
     ) -> None:
         """Take a step that may begin anew with each epoch."""
         if epoch is not None:
             self._set_epoch(epoch)
         last = self._last_raw
-        if last is not None and step < last and self._epoch != self._raw_epoch:
-            self._offset += max(last, total or 0)
+        has_begun_anew = last is not None and (
+            step < last or (step == last and (epoch is not None or is_in_epoch))
+        )
+        if last is not None and has_begun_anew:
+            if self._epoch != self._raw_epoch:
+                self._offset += max(last, total or 0)
+            elif is_bar and last == total and step < last and epoch is None:
+                self._offset += last
         self._last_raw, self._raw_epoch = step, self._epoch
         self._step = self._offset + step
         if total is not None:
@@ -265,45 +516,79 @@ class MetricParser:
         """The metrics of a line; empty unless one of them leaves no doubt."""
         found: Dict[str, float] = {}
         is_sure = False
-        count = 0
-        has_rest = False
-        for printed, separator, raw, unit in _matches(text):
-            name = normal_name(printed)
-            count += 1
-            if count > MAX_NAMES:
-                break
-            value = to_number(raw)
+        for pair in _matches(text)[:MAX_NAMES]:
+            name = pair.series
             kind = _kind(name)
-            is_spaced = not separator.strip(b" '\"\t")
-            if value is None or kind == "ignored" or (kind == "other" and is_spaced):
+            value = pair.value(name)
+            if value is None or kind == "ignored" or (kind == "other" and pair.is_spaced):
                 continue
-            unit = unit.strip()
-            if unit == b"%" and name.endswith("loss"):
+            if pair.is_spaced and name.lower() in _SPOKEN:
                 continue
-            if unit.startswith(b"/") and len(unit) > 1:
-                if "accuracy" not in name:
-                    continue
-                value = value / max(1.0, float(unit[1:]))
-            if kind == "other":
-                has_rest = True
-            elif kind == "primary" or has_step:
-                has_point = not float(value).is_integer() or b"." in raw or b"e" in raw.lower()
-                is_sure = is_sure or has_step or has_point
-            if name == "step_time":
-                value = value / {b"ms": 1e3, b"us": 1e6}.get(unit, 1e3 if "(ms)" in printed else 1.0)
-                value = float("%.6g" % value)
-            if name not in found:
-                found[name] = value
-        for match in RATE.finditer(text):
-            name = "tokens_per_second" if match.group(2).startswith(b"tok") else "samples_per_second"
-            value = to_number(match.group(1))
-            if value is not None and is_sure:
-                found.setdefault(name, value)
+            if kind == "primary" or (kind == "secondary" and has_step):
+                is_sure = is_sure or has_step or pair.has_point
+            found.setdefault(name, value)
+        if is_sure:
+            _add_rates(text, found)
         return found if is_sure else {}
 
 
-def _matches(text: bytes) -> List[Tuple[str, bytes, bytes, bytes]]:
-    found = []
+class Pair(NamedTuple):
+    """A name and its number, as they are printed."""
+
+    name: str
+    separator: bytes
+    raw: bytes
+    unit: bytes
+
+    @property
+    def is_spaced(self) -> bool:
+        """Whether nothing but blanks stands between them."""
+        return not self.separator.strip(b" '\"\t")
+
+    @property
+    def has_point(self) -> bool:
+        """Whether it is not written as a whole number."""
+        return not self.raw.isdigit() and (
+            b"." in self.raw or b"n" in self.raw.lower() or b"e" in self.raw.lower()
+        )
+
+    @property
+    def series(self) -> str:
+        """The name of its series."""
+        name = normal_name(self.name)
+        is_time = self.unit in (b"ms", b"s", b"us") or self.unit.startswith(b"(")
+        return "step_time" if is_time and name.lower() in _TIMES else name
+
+    def value(self, series: str) -> Optional[float]:
+        """The number: seconds of a step time, the quotient of an accuracy such as 98/100; None where it is none of the series."""
+        value = to_number(self.raw)
+        if value is None or (self.unit == b"%" and series.endswith("loss")):
+            return None
+        if self.unit.startswith(b"/"):
+            is_share = "acc" in series.lower()
+            return float("%.6g" % (value / max(1.0, float(self.unit[1:])))) if is_share else None
+        if series == "step_time":
+            value /= _IN_SECONDS.get(self.unit, 1e3 if "(ms)" in self.name else 1.0)
+            return float("%.6g" % value)
+        return value
+
+
+def _add_rates(text: bytes, found: Dict[str, float]) -> None:
+    """Numbers that stand before their name: 1,234 tok/s, 12 ms/step."""
+    for match in RATE.finditer(text):
+        name = "tokens_per_second" if match.group(2).startswith(b"tok") else "samples_per_second"
+        value = to_number(match.group(1))
+        if value is not None:
+            found.setdefault(name, value)
+    for match in TIME_RATE.finditer(text):
+        value = to_number(match.group(1))
+        if value is not None:
+            seconds = value / _IN_SECONDS.get(match.group(2), 1.0)
+            found.setdefault("step_time", float("%.6g" % seconds))
+
+
+def _matches(text: bytes) -> List[Pair]:
+    found: List[Pair] = []
     position = 0
     while True:
         match = PAIR.search(text, position)
@@ -314,7 +599,8 @@ def _matches(text: bytes) -> List[Tuple[str, bytes, bytes, bytes]]:
             return found
         position = match.end(3)
         name = match.group(1).decode("ascii", "replace")
-        found.append((name, match.group(2), match.group(3), match.group(4) or b""))
+        unit = (match.group(4) or b"").strip()
+        found.append(Pair(name, match.group(2), match.group(3), unit))
 
 
 def normal_name(printed: str) -> str:
@@ -322,9 +608,11 @@ def normal_name(printed: str) -> str:
     words = printed.replace("(ms)", "").replace("(s)", "").split()
     kept = words[-1:]
     for word in reversed(words[:-1]):
-        if word.lower().rstrip("s") not in _MODIFIERS and word.lower() not in _MODIFIERS:
+        if word.lower().rstrip("s") not in _MODIFIERS and not _SET_NAME.fullmatch(word.lower()):
             break
-        kept.insert(0, word)
+        kept.insert(0, word[:-2] if word.endswith("'s") else word)
+    while len(kept) > 1 and kept[0].lower() in ("avg", "average", "mean"):
+        kept.pop(0)
     name = "_".join(kept).strip("'./-")
     return _ALIASES.get(name.lower(), _ALIASES.get(name.lower().replace("-", "_"), name))
 
@@ -338,8 +626,14 @@ def _kind(name: str) -> str:
     if lowered in _SECONDARY:
         return "secondary"
     words = [word for word in re.split(r"[\W_]+", lowered) if word]
-    if not words or words[-1] in _NOT_A_LOSS or "size" in words or "number" in words or "num" in words:
+    if words[-1:] in (["epoch"], ["step"]) and "loss" in words:
+        return "primary"
+    if not words or words[-1] in _NOT_A_LOSS or words[-1] in _IGNORED or words[0] in _COUNTS:
         return "ignored"
+    if "size" in words or "number" in words:
+        return "ignored"
+    while len(words) > 1 and words[-1].isdigit():
+        words.pop()
     if words[-1] in _PRIMARY or (words[0] == "loss" and len(words) > 1):
         return "primary"
     return "secondary" if words[-1] in _SECONDARY else "other"

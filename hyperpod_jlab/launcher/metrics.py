@@ -7,10 +7,11 @@ import json
 import math
 import os
 import re
+import select
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Set, Tuple
 
 from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
 from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
@@ -19,6 +20,9 @@ from .errors import LauncherError
 from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, may_have_numbers
 from .processes import Child, Children
 from .system import PARENT, die_with_parent, send
+
+EXIT_ALARM = 10
+"""The process ended because an alarm is to end the attempt."""
 
 
 class MetricsArguments(NamedTuple):
@@ -95,6 +99,8 @@ class RankReader:
     MAX_LINES = 8
     """Lines with numbers that are read in one turn; those with a value that is not finite come first."""
     PROGRESS_EVERY_S = 1.0
+    BAR_REST_S = 0.15
+    """Seconds of silence after which a bar's last state is told."""
 
     def __init__(self, path: str, rank: int, patterns: Mapping[str, "Pattern[bytes]"]) -> None:
         self.course = Course(rank)
@@ -118,8 +124,11 @@ class RankReader:
         if data:
             self.course.printed_at = now
         for line in self._lines(data, is_last):
-            numbers = self._parser.read(line)
-            if numbers is not None:
+            for numbers in self._parser.read(line):
+                self._take(numbers, now, records, alarms)
+        printed_at = self.course.printed_at or now
+        if self._parser.has_pending and (is_last or now - printed_at >= self.BAR_REST_S):
+            for numbers in self._parser.flush():
                 self._take(numbers, now, records, alarms)
         if is_last:
             records += self._spacing.flush()
@@ -184,21 +193,110 @@ class RankReader:
         lines = body.split(b"\n")
         if len(lines) <= self.MAX_LINES:
             return lines
-        is_wanted = (lambda line: True) if self._patterns else may_have_numbers
+        is_wanted = bytes.strip if self._patterns else may_have_numbers
         chosen: Dict[int, bytes] = {}
         lowered = body.lower()
         bad = NOT_FINITE.search(lowered)
         if bad is not None:
             number = lowered.count(b"\n", 0, bad.start())
             chosen[number] = lines[number]
-        looked = 0
-        for number in range(len(lines) - 1, -1, -1):
+        first = max(0, len(lines) - 8 * self.MAX_LINES)
+        for number in range(len(lines) - 1, first - 1, -1):
             if is_wanted(lines[number]):
                 chosen[number] = lines[number]
-            looked += 1
-            if len(chosen) >= self.MAX_LINES or looked >= 8 * self.MAX_LINES:
+            if len(chosen) >= self.MAX_LINES:
                 break
         return [chosen[number] for number in sorted(chosen)]
+
+
+class AlarmActions:
+    """What the user wants done on an alarm: a command, a request to a URL, the end of the attempt. Nothing of it is waited for."""
+
+    TIMEOUT_S = 60.0
+    WEBHOOK_TIMEOUT_S = 10.0
+
+    def __init__(self, options: Mapping[str, Any], run_id: str, node_rank: int) -> None:
+        self._command = options.get("command")
+        self._webhook = options.get("webhook")
+        self._stop_on = options.get("stop_on") or []
+        self._run_id = run_id
+        self._node_rank = node_rank
+        self._running: List[Tuple[Any, float]] = []
+
+    def take(self, alarm: Alarm) -> None:
+        """Tell an alarm that begins."""
+        if isinstance(self._command, str):
+            self._run(self._command, alarm)
+        if isinstance(self._webhook, str):
+            self._post(self._webhook, alarm)
+
+    def is_end(self, alarm: Alarm) -> bool:
+        """Whether an alarm is to end the attempt."""
+        return alarm.code in self._stop_on
+
+    def poll(self, now: float) -> None:
+        """End commands that take too long."""
+        for process, kill_at in list(self._running):
+            if process.poll() is not None:
+                self._running.remove((process, kill_at))
+            elif now >= kill_at:
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _run(self, command: str, alarm: Alarm) -> None:
+        import subprocess
+
+        environment = dict(os.environ)
+        environment.update(
+            HYPERPOD_RUN_ID=self._run_id,
+            HYPERPOD_ALARM_CODE=alarm.code,
+            HYPERPOD_ALARM_MESSAGE=alarm.message,
+            HYPERPOD_ALARM_RANK="" if alarm.rank is None else str(alarm.rank),
+        )
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            write_note("the alarm's command could not be started: %s" % error)
+            return
+        self._running.append((process, time.monotonic() + self.TIMEOUT_S))
+
+    def _post(self, url: str, alarm: Alarm) -> None:
+        import threading
+
+        document = {
+            "run_id": self._run_id,
+            "node_rank": self._node_rank,
+            "code": alarm.code,
+            "message": alarm.message,
+            "rank": alarm.rank,
+            "since": alarm.since,
+        }
+        data = json.dumps(document).encode("utf-8")
+        thread = threading.Thread(target=self._send, args=(url, data), daemon=True)
+        with contextlib.suppress(RuntimeError):  # no more threads for this user
+            thread.start()
+
+    def _send(self, url: str, data: bytes) -> None:
+        import urllib.request
+
+        # The spec allows http and https only.
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=self.WEBHOOK_TIMEOUT_S):  # noqa: S310
+                pass
+        except (OSError, ValueError) as error:
+            write_note("the alarm's webhook failed: %s" % error)
+
+
+def write_note(text: str) -> None:
+    """Say something in the node's log."""
+    with contextlib.suppress(OSError):
+        os.write(1, ("hyperpod: " + text).encode("utf-8", "backslashreplace")[:4000] + b"\n")
 
 
 class MetricsProcess:
@@ -208,6 +306,8 @@ class MetricsProcess:
     MAX_SHARE = 0.1
     """The most of one CPU that it takes: it looks seldomer then."""
     CHECK_EVERY_S = 1.0
+    MAX_STACKS = 8
+    STACK_TIMEOUT_S = 5.0
 
     def __init__(self, bundle: str, arguments: MetricsArguments) -> None:
         records = records_folder(bundle, arguments.task)
@@ -220,15 +320,23 @@ class MetricsProcess:
             RankReader(self._paths.rank_log(local_rank), first + local_rank, patterns)
             for local_rank in range(processes)
         ]
-        self._file = MetricFile(BundleFiles(bundle), self._paths.metrics)
+        self._actions = AlarmActions(
+            plan.get("alarms") or {}, str(plan.get("run_id")), arguments.node_rank
+        )
+        self._stop_text: Optional[str] = None
+        self._told_codes: Set[str] = set()
+        self._files = BundleFiles(bundle)
+        self._file = MetricFile(self._files, self._paths.metrics)
         self._hang, self._straggler, self._gpu = HangAlarm(), StragglerAlarm(), GpuAlarm()
         self._samples_offset = 0
         self._delay = self.FAST_S
 
-    def run(self) -> None:
-        """Read until the launcher says by SIGTERM that the ranks have ended, or is gone."""
-        # Blocked, so that it ends the pause below and nothing else.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    def run(self) -> int:
+        """Read until the launcher says by SIGTERM that the ranks have ended, is gone, or an alarm is to end the attempt; the exit code."""
+        wake_up, signalled = os.pipe()
+        os.set_blocking(signalled, False)
+        signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda *_: None)
         next_check_at = time.monotonic() + self.CHECK_EVERY_S
         is_stopping = False
         while not is_stopping:
@@ -238,11 +346,16 @@ class MetricsProcess:
             if now >= next_check_at:
                 next_check_at = now + self.CHECK_EVERY_S
                 self._write([], self._check(now))
+                self._actions.poll(now)
+            if self._stop_text is not None:
+                self._files.write(self._paths.alarm_stop, {"message": self._stop_text})
+                return EXIT_ALARM
             cost = time.process_time() - began
             self._delay = self.FAST_S if found else min(self._delay * 1.5, self.SLOW_S)
             pause = max(self._delay, cost / self.MAX_SHARE)
-            is_stopping = signal.sigtimedwait({signal.SIGTERM}, pause) is not None
+            is_stopping = bool(select.select([wake_up], [], [], pause)[0])
         self.turn(time.monotonic(), True)
+        return 0
 
     def turn(self, now: float, is_last: bool) -> bool:
         """Look at all ranks once; whether one printed something."""
@@ -292,8 +405,49 @@ class MetricsProcess:
                 document["over"] = True
             else:
                 document["message"] = alarm.message
+                self._act(alarm)
             documents.append(document)
         self._file.write(documents)
+
+    def _act(self, alarm: Alarm) -> None:
+        whose = "" if alarm.rank is None else "rank %d: " % alarm.rank
+        write_note("alarm %s: %s%s" % (alarm.code, whose, alarm.message))
+        if alarm.code == "hang":
+            self._print_stacks()
+        if self._is_first(alarm):
+            self._actions.take(alarm)
+        if self._actions.is_end(alarm) and self._stop_text is None:
+            self._stop_text = "%s: %s" % (alarm.code, alarm.message)
+
+    def _is_first(self, alarm: Alarm) -> bool:
+        """Whether no rank and no other node has raised this alarm in this attempt: one cause is told once."""
+        path = os.path.join(self._paths.status, ".alarm-%s.json" % alarm.code)
+        try:
+            return self._files.write_once(path, {"time": time.time(), "rank": alarm.rank})
+        except OSError:
+            return alarm.code not in self._told_codes
+        finally:
+            self._told_codes.add(alarm.code)
+
+    def _print_stacks(self) -> None:
+        """Where the ranks are, into the node's log, if py-spy is on the node."""
+        import shutil
+        import subprocess
+
+        program = shutil.which("py-spy")
+        if program is None:
+            return
+        record = read_json(self._paths.node_record) or {}
+        for rank in (record.get("ranks") or [])[: self.MAX_STACKS]:
+            if rank.get("pid") and rank.get("ended_at") is None:
+                write_note("stacks of rank %s" % rank.get("rank"))
+                with contextlib.suppress(OSError, subprocess.SubprocessError):
+                    subprocess.run(
+                        [program, "dump", "--pid", str(int(rank["pid"]))],
+                        stdin=subprocess.DEVNULL,
+                        timeout=self.STACK_TIMEOUT_S,
+                        check=False,
+                    )
 
 
 def compile_patterns(texts: Mapping[str, Any]) -> Dict[str, "Pattern[bytes]"]:
@@ -312,9 +466,13 @@ class MetricsChild:
 
     STOP_TIMEOUT_S = 2.0
 
-    def __init__(self, children: Children, attempt_paths: AttemptPaths, task: Optional[int]) -> None:
+    def __init__(
+        self, children: Children, attempt_paths: AttemptPaths, task: Optional[int]
+    ) -> None:
         self._child: Optional[Child] = None
         self._kill_at: Optional[float] = None
+        self._stop_path = attempt_paths.alarm_stop
+        self._is_told = False
         command = [sys.executable, "-I", "-S", os.path.abspath(__file__), "metrics"]
         command += ["--attempt=%d" % attempt_paths.attempt]
         command += ["--node-rank=%d" % attempt_paths.node_rank]
@@ -324,12 +482,17 @@ class MetricsChild:
             environment = dict(os.environ)
             self._child = children.start("metrics", command, environment, "/", is_counted=False)
 
-    def poll(self) -> None:
-        """A pattern that does not come to an end must not hold up the node's."""
+    def poll(self) -> Optional[str]:
+        """Why an alarm ends the attempt, if one does. A pattern that never comes to an end must not hold up the node's."""
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill_at = None
             if self._child is not None and not self._child.ended:
                 send(self._child.pid, signal.SIGKILL)
+        child = self._child
+        if child is None or not child.ended or child.exit_code != EXIT_ALARM or self._is_told:
+            return None
+        self._is_told = True
+        return str((read_json(self._stop_path) or {}).get("message", "an alarm"))[:1000]
 
     def stop(self) -> None:
         """The ranks have ended: it reads the rest and ends."""
@@ -344,5 +507,4 @@ def run_metrics(arguments: MetricsArguments) -> int:
     die_with_parent(int(parent) if parent.isdigit() else None)
     with contextlib.suppress(OSError):
         os.nice(5)
-    MetricsProcess(os.path.dirname(os.path.abspath(__file__)), arguments).run()
-    return 0
+    return MetricsProcess(os.path.dirname(os.path.abspath(__file__)), arguments).run()

@@ -127,8 +127,9 @@ class Node:
             self._write_record()
         if self._resources is not None and self._process_ending is None:
             self._resources.poll(self._running_ranks())
-        if self._metrics is not None:
-            self._metrics.poll()
+        alarm = self._metrics.poll() if self._metrics is not None else None
+        if alarm is not None and self._process_ending is None and self._stopped_by is None:
+            raise LauncherError("alarm", "ended by the alarm " + alarm, exit_code=1)
         if self._stopped_by is None and self._process_ending is None:
             reason = self._control.stop or self._peers.poll()
             if reason is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.ports.service import Access
     from hyperpod_jlab.run.clean import CleanPlan
     from hyperpod_jlab.run.listing import RunPage
+    from hyperpod_jlab.run.metrics import MetricSummary
     from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.partition import PathMap
 
@@ -148,6 +150,7 @@ class _RunDetails:
     run: Run
     spec: JobSpec
     paths: PathMap | None
+    numbers: MetricSummary
     children: tuple[Run, ...] = ()
     usage: Usage | None = None
     access: Access | None = None
@@ -232,7 +235,8 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
         if run.state == "running"
         else None
     )
-    return _RunDetails(run, spec, paths, children, usage, access)
+    numbers = await asyncio.to_thread(hyperpod.metrics.summary, run_id, ended=run.status.ended)
+    return _RunDetails(run, spec, paths, numbers, children, usage, access)
 
 
 def _document(details: _RunDetails) -> dict[str, Any]:
@@ -241,6 +245,9 @@ def _document(details: _RunDetails) -> dict[str, Any]:
         **to_plain(details.run),
         "spec": details.spec.model_dump(mode="json"),
         "usage": details.usage,
+        "metrics": details.numbers.metrics,
+        "progress": details.numbers.progress,
+        "alarms": details.numbers.alarms,
         "shells": details.access.shells if details.access else [],
         "paths": {
             "bundle": {"here": details.run.bundle, "there": details.cluster_path},
@@ -254,6 +261,7 @@ def _document(details: _RunDetails) -> dict[str, Any]:
 
 def _print(details: _RunDetails) -> None:
     from hyperpod_jlab.cli.following import last_error
+    from hyperpod_jlab.cli.numbers import format_alarm, format_newest, format_progress
     from hyperpod_jlab.cli.usage import format_usage
 
     run, spec = details.run, details.spec
@@ -275,6 +283,9 @@ def _print(details: _RunDetails) -> None:
             ("after", ", ".join(spec.after)),
             ("submitted", format_moment(run.submitted_at or run.created_at)),
             ("ran", elapsed(run) if run.status.started_at else None),
+            ("progress", format_progress(details.numbers.progress)),
+            ("newest", format_newest(details.numbers.metrics)),
+            *(("alarm", format_alarm(alarm)) for alarm in details.numbers.alarms),
             ("used", format_usage(details.usage) if details.usage else None),
             ("files here", run.bundle),
             (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.engines.registry import Engines
     from hyperpod_jlab.logs.service import LogService
     from hyperpod_jlab.run.jobs import JobLinks
+    from hyperpod_jlab.run.metrics import MetricsCache
     from hyperpod_jlab.run.repairs import AwsRepairs
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.submit import Submitter
@@ -79,6 +80,13 @@ class Hyperpod:
             reasons=log_adapter.attempt_reason,
             catch_up=log_adapter.catch_up,
         )
+
+    @cached_property
+    def metrics(self) -> MetricsCache:
+        """What the ranks of runs print: numbers, progress, alarms."""
+        from hyperpod_jlab.run.metrics import MetricsCache
+
+        return MetricsCache(self.runs.bundle)
 
     @cached_property
     def submitter(self) -> Submitter:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.numbers import sparkline
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.features.metrics.aws import EKS_METRICS, SLURM_METRICS
-from hyperpod_jlab.features.metrics.commands import sparkline
 from hyperpod_jlab.features.metrics.models import METRICS, last_seconds
 from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, NodeMetrics
 from testbed.aws.example import example_account
@@ -247,7 +247,7 @@ def test_options_that_do_not_fit(hpj, words, message):
     ],
 )
 def test_sparklines(values, highest, width, line):
-    assert sparkline(values, highest, width) == line
+    assert sparkline(values, 0.0, highest, width) == line
 
 
 def test_every_metric_has_its_words():

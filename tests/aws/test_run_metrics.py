@@ -64,7 +64,7 @@ def means(measured):
 def test_on_eks_gpus_are_those_of_the_run_s_pods(clusters, example, home, hpj):
     first, second, _ = (f"hyperpod-{node.instance_id}" for node in clusters[OBSERVED].nodes)
     run_of(home, "eks", "kubernetes", ([first, second], -60, -40))
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     assert found["run_id"] == RUN
     whole, nodes = found["whole"], found["nodes"]
     assert (whole["source"], whole["node"], whole["notes"]) == ("Prometheus", None, [])
@@ -89,7 +89,7 @@ def test_on_eks_gpus_are_those_of_the_run_s_pods(clusters, example, home, hpj):
     assert moment(points[-1]) < time.time() - 39 * MINUTE
     table = hpj("metrics", RUN, "--by-node").ok().out.splitlines()
     assert [line.split()[:3] for line in table[1:]] == [[first, "20", "%"], [second, "30", "%"]]
-    assert hpj("metrics", RUN).ok().out.startswith(f"{RUN} on {OBSERVED}: 2")
+    assert f"{RUN} on {OBSERVED}: 2" in hpj("metrics", RUN).ok().out
     asked = {call.action for call in example.calls}
     assert "sagemaker:ListClusterNodes" not in asked
 
@@ -97,7 +97,7 @@ def test_on_eks_gpus_are_those_of_the_run_s_pods(clusters, example, home, hpj):
 def test_pods_of_another_name_are_counted_by_whole_nodes_and_that_is_said(clusters, home, hpj):
     name = f"hyperpod-{clusters[OBSERVED].nodes[0].instance_id}"
     run_of(home, "eks", "kubernetes", ([name], -60, -40), run_id="other-run")
-    whole = hpj("metrics", "other-run", "--json").ok().json["whole"]
+    whole = hpj("metrics", "other-run", "--json").ok().json["hardware"]["whole"]
     assert means(whole)["gpu-memory"] == 37.5
     assert "including other jobs on them" in whole["notes"][0]
 
@@ -105,7 +105,7 @@ def test_pods_of_another_name_are_counted_by_whole_nodes_and_that_is_said(cluste
 def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home, hpj):
     hosts = [host_of(node) for node in clusters["ml-cluster"].nodes]
     run_of(home, "ml", "slurm", (hosts[1:3], -60, -45), (hosts[2:4], -30, -10))
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     by_node = {one["node"]: one["metrics"][0]["points"] for one in found["nodes"]}
     assert by_node.keys() == set(hosts[1:4])
     first, both, second = (by_node[name] for name in hosts[1:4])
@@ -116,7 +116,7 @@ def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home
     whole = {point["time"]: point["value"] for point in found["whole"]["metrics"][0]["points"]}
     assert whole[first[0]["time"]] == 35.0
     assert whole[second[-1]["time"]] == 45.0
-    one = hpj("metrics", RUN, "--attempt", "2", "--json").ok().json
+    one = hpj("metrics", RUN, "--attempt", "2", "--json").ok().json["hardware"]
     assert {node["node"] for node in one["nodes"]} == set(hosts[2:4])
     assert moment(one["whole"], "begin") > time.time() - 32 * MINUTE
 
@@ -124,7 +124,7 @@ def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home
 def test_a_run_that_runs_is_shown_up_to_now(clusters, home, hpj):
     hosts = [host_of(node) for node in clusters["ml-cluster"].nodes]
     run_of(home, "ml", "slurm", (hosts[1:2], -20, 0), ended=False)
-    whole = hpj("metrics", RUN, "--json").ok().json["whole"]
+    whole = hpj("metrics", RUN, "--json").ok().json["hardware"]["whole"]
     assert abs(moment(whole, "end") - time.time()) < 20
     assert 17 <= len(whole["metrics"][0]["points"]) <= 21
 
@@ -133,7 +133,7 @@ def test_in_cloudwatch_by_the_nodes_of_eks(clusters, example, home, hpj):
     add_telemetry(example.account, REGION, hours=2)
     names = [f"hyperpod-{node.instance_id}" for node in clusters["research-eks"].nodes[:2]]
     run_of(home, "plain", "kubernetes", (names, -60, -30))
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     assert found["whole"]["source"] == "CloudWatch"
     assert {one["node"] for one in found["nodes"]} == set(names)
     assert len(found["whole"]["metrics"]) == 8
@@ -153,7 +153,7 @@ def test_a_cluster_by_its_arn_is_asked_for_in_its_own_region(clusters, example, 
         config.write(f'[clusters.far]\norchestrator = "kubernetes"\nhyperpod = "{far.arn}"\n')
     names = [f"hyperpod-{node.instance_id}" for node in far.nodes]
     run_of(home, "far", "kubernetes", (names, -60, -30))
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     assert found["whole"]["cluster"] == "far"
     assert {one["node"] for one in found["nodes"]} == set(names)
     assert {call.region for call in example.calls} == {"eu-west-1"}
@@ -176,7 +176,7 @@ def test_in_cloudwatch_the_gpus_of_the_run_are_those_of_its_pods(clusters, examp
                 *(REGION, "ContainerInsights", "pod_gpu_utilization", dimensions),
                 [(minute, use) for minute in minutes],
             )
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     by_name = {one["name"]: one for one in found["whole"]["metrics"]}
     assert by_name["gpu-utilization"]["mean"] == 20.0
     assert len(by_name["gpu-utilization"]["points"]) == 10
@@ -190,7 +190,7 @@ def test_in_cloudwatch_the_gpus_of_the_run_are_those_of_its_pods(clusters, examp
 
 def test_nodes_of_which_nobody_knows_anything(clusters, example, home, hpj):
     run_of(home, "plain", "kubernetes", (["hyperpod-i-gone"], -60, -30))
-    found = hpj("metrics", RUN, "--json").ok().json
+    found = hpj("metrics", RUN, "--json").ok().json["hardware"]
     assert (found["nodes"], found["whole"]["metrics"]) == ([], [])
     assert "has metrics of the run's nodes" in found["whole"]["notes"][0]
     assert [call for call in example.calls if call.action == "cloudwatch:GetMetricData"] == []
@@ -200,7 +200,7 @@ def test_a_node_s_name_never_becomes_part_of_a_query(clusters, example, home, hp
     """Records lie in the run's folder, which its own code can write."""
     evil = 'x"} or vector(1) or up{a="'
     run_of(home, "eks", "kubernetes", ([evil], -60, -30))
-    done = hpj("metrics", RUN, "--json").ok().json
+    done = hpj("metrics", RUN, "--json").ok().json["hardware"]
     assert done["whole"]["metrics"] == []
     assert not any(call.action == "aps:QueryMetrics" for call in example.calls)
 
@@ -216,18 +216,19 @@ def test_a_node_s_name_never_becomes_part_of_a_query(clusters, example, home, hp
 )
 def test_runs_of_which_there_are_none(clusters, home, hpj, cluster, orchestrator, message, hint):
     run_of(home, cluster, orchestrator, (["n0"], -60, -30))
-    done = hpj("metrics", RUN, "--json")
-    assert (done.code, done.error["code"]) == (2, "unsupported")
-    assert message in done.error["message"]
-    assert (hint or "") in (done.error["hint"] or "")
-    assert (hint is None) == (done.error["hint"] is None)
+    found = hpj("metrics", RUN, "--json").ok().json
+    problem = found["hardware_problem"]
+    assert (found["hardware"], problem["code"]) == (None, "unsupported")
+    assert message in problem["message"]
+    assert (hint or "") in (problem["hint"] or "")
+    assert (hint is None) == (problem["hint"] is None)
 
 
 def test_a_run_or_an_attempt_that_is_not_there_or_has_not_begun(clusters, home, hpj):
     assert hpj("metrics", "20260101-000000-abc", "--json").code == 3
     run_of(home, "ml", "slurm", run_id="not-begun")
-    done = hpj("metrics", "not-begun", "--json")
-    assert (done.code, done.error["code"]) == (2, "wrong_state")
+    found = hpj("metrics", "not-begun", "--json").ok().json
+    assert found["hardware_problem"]["code"] == "wrong_state"
     host = host_of(clusters["ml-cluster"].nodes[1])
     run_of(home, "ml", "slurm", ([host], -60, -30))
     done = hpj("metrics", RUN, "--attempt", "7", "--json")

@@ -148,5 +148,7 @@ async def test_nodes_out_of_service_are_named(examine: Examine, slurm: SlurmTest
     finally:
         slurm.exec("ctl", *update, "State=RESUME")
     assert (code, checks["nodes"]["level"], checks["nodes"]["who"]) == (0, "warn", "admin")
-    assert "1 of 4 nodes cannot start new jobs: node2 (drained: GPU 3" in checks["nodes"]["evidence"]
+    assert (
+        "1 of 4 nodes cannot start new jobs: node2 (drained: GPU 3" in checks["nodes"]["evidence"]
+    )
     assert checks["nodes"]["fix"] == f"see their reasons with: hpj nodes {CLUSTER}"

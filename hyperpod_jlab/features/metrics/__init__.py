@@ -5,7 +5,7 @@ from hyperpod_jlab.contributions import Command, Route
 COMMANDS = (
     Command(
         "metrics",
-        "Show GPU, EFA and health metrics of a run or cluster.",
+        "Show the numbers that a run prints, and metrics of its hardware or of a cluster.",
         section="Clusters",
         rank=80,
     ),

@@ -1,10 +1,12 @@
-"""``hpj metrics``: GPUs, EFA and health of a HyperPod cluster and its nodes, or of a run."""
+"""``hpj metrics``: what the ranks of a run print and what its hardware does; GPUs, EFA and health of a HyperPod cluster and its nodes."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,13 +14,21 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.naming import find_run
+from hyperpod_jlab.cli.numbers import (
+    format_alarm,
+    format_number,
+    format_progress,
+    order_names,
+    sparkline,
+)
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.quantities import format_duration, format_size
-from hyperpod_jlab.features.metrics.models import METRICS
+from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
 from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics, run_metrics
+from hyperpod_jlab.run.resources import read_resources
 
 if TYPE_CHECKING:
     from hyperpod_jlab.features.metrics.models import (
@@ -27,48 +37,9 @@ if TYPE_CHECKING:
         TimeRange,
         TimeSeries,
     )
+    from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary
+    from hyperpod_jlab.run.resources import RunResources
     from hyperpod_jlab.run.services import Hyperpod
-
-# --------------------------------------------------------------------------------------------------
-# A time series as one line of text.
-
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_ASCII = "_.-=+*#@"
-
-
-def sparkline(values: Sequence[float | None], maximum: float, width: int) -> str:
-    """Values as bars between 0 and `maximum`, one character each; a missing value is a gap.
-
-    Args:
-        values: The values, in time order.
-        maximum: The value of a full bar.
-        width: Maximum number of characters; with more values each character is the maximum of several.
-    """
-    blocks = _BLOCKS if _supports_blocks() else _ASCII
-    count = min(width, len(values))
-    parts = [
-        values[len(values) * index // count : len(values) * (index + 1) // count]
-        for index in range(count)
-    ]
-    return "".join(_bar(part, maximum, blocks) for part in parts)
-
-
-def _bar(part: Sequence[float | None], maximum: float, blocks: str) -> str:
-    present = [value for value in part if value is not None]
-    if not present:
-        return " "
-    share = max(present) / maximum if maximum > 0 else 0.0
-    return blocks[max(0, min(len(blocks) - 1, int(share * len(blocks))))]
-
-
-def _supports_blocks() -> bool:
-    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    try:
-        _BLOCKS.encode(encoding)
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
-
 
 _MAX_WIDTH, _MIN_WIDTH, _LABEL_WIDTH = 60, 10, 70
 _NODE_METRIC = "gpu-utilization"
@@ -76,14 +47,16 @@ _NODE_WIDTH = 20
 _HOUR = 3600.0
 
 _HELP = """\
-Show metrics of a run, of a HyperPod cluster or of its nodes: GPU and GPU memory utilization, EFA traffic and health.
+Show metrics of a run, of a HyperPod cluster or of its nodes.
 
-The source is the cluster's workspace in Amazon Managed Service for Prometheus, if it has one, otherwise CloudWatch. For a cluster or a run, each value
+Of a run: the numbers that its ranks print (loss, learning rate, steps and others, see the documentation), and what its nodes use, on every cluster. On a
+HyperPod cluster also GPU and GPU memory utilization, EFA traffic and health, as for the cluster and its nodes: their source is the cluster's workspace in Amazon Managed Service for Prometheus, if it has one, otherwise CloudWatch. For a cluster or a run, each value
 is the mean over its nodes. On EKS, the metrics of a cluster are those of the whole EKS cluster. The metrics of a run cover the time in which it ran.
 """
 
 _EXAMPLES = (
     "hpj metrics last",
+    "hpj metrics last --name loss --rank 0 --json",
     "hpj metrics last --by-node --attempt 2",
     "hpj metrics --cluster research-eks",
     "hpj metrics --cluster research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
@@ -120,6 +93,22 @@ _EXAMPLES = (
     metavar="N",
     help="With --by-node: show at most this many nodes. Default: all.",
 )
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="For a run: show only this number that its ranks print. Can be repeated.",
+)
+@click.option(
+    "--rank",
+    "ranks",
+    multiple=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="For a run: show only this rank. Can be repeated.",
+)
+@click.option("--last", is_flag=True, help="For a run: only the newest value of each number.")
 @region_option
 def metrics(
     run: str | None,
@@ -129,14 +118,24 @@ def metrics(
     attempt: int | None,
     since: float | None,
     limit: int | None,
+    names: tuple[str, ...],
+    ranks: tuple[int, ...],
+    last: bool,
     region: str | None,
 ) -> None:
     """Show metrics."""
     _check(node, by_node, limit)
     if run is not None:
         _check_run(cluster, node, since)
-        _show_run(run, attempt, region, by_node=by_node, limit=limit)
+        if by_node:
+            _show_run_nodes(run, attempt, region, limit)
+        else:
+            _show_run(run, attempt, region, _Choice(names, ranks, last))
         return
+    if names or ranks or last:
+        raise InvalidInputError(
+            "--name, --rank and --last can be used only with a run", code="usage"
+        )
     if cluster is None:
         raise InvalidInputError(
             "give a run, or a HyperPod cluster with --cluster",
@@ -189,21 +188,130 @@ def _show_cluster(
         _show(metric_sets[0])
 
 
-def _show_run(
-    text: str, attempt: int | None, region: str | None, *, by_node: bool, limit: int | None
-) -> None:
+@dataclass(frozen=True)
+class _Choice:
+    """Which of the printed numbers to show."""
+
+    names: tuple[str, ...]
+    ranks: tuple[int, ...]
+    is_last: bool
+
+
+def _show_run_nodes(text: str, attempt: int | None, region: str | None, limit: int | None) -> None:
     async def read(hyperpod: Hyperpod) -> RunMetricSets:
         run_id = await find_run(hyperpod, text)
-        service = run_metrics(hyperpod, region)
-        return await service.read_run(run_id, attempt)
+        return await run_metrics(hyperpod, region).read_run(run_id, attempt)
 
-    measured = with_services(read, asking=True)
-    if by_node:
-        _show_nodes(measured.nodes[:limit])
-    elif invocation().as_json:
-        print_json(measured)
+    _show_nodes(with_services(read, asking=True).nodes[:limit])
+
+
+def _show_run(text: str, attempt: int | None, region: str | None, choice: _Choice) -> None:
+    async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary]:
+        run_id = await find_run(hyperpod, text)
+        run = await hyperpod.runs.get(run_id)
+        printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
+        await asyncio.to_thread(printed.refresh)
+        series = printed.series(choice.names, choice.ranks)
+        series = [one for one in series if attempt in {None, one.attempt}]
+        if choice.is_last:
+            series = [replace(one, points=one.points[-1:]) for one in series]
+        resources = await asyncio.to_thread(read_resources, hyperpod.runs.bundle(run_id), attempt)
+        hardware, problem = None, None
+        try:
+            hardware = await run_metrics(hyperpod, region).read_run(run_id, attempt)
+        except NotFoundError:
+            raise
+        except HyperpodError as error:  # the launcher's samples remain
+            if region is not None:
+                raise
+            problem = error
+        summary = printed.summary(ended=run.status.ended)
+        return RunMetricReport(run_id, series, hardware, problem, resources), summary
+
+    found, summary = with_services(read, asking=True)
+    if invocation().as_json:
+        print_json(found)
+        return
+    _print_summary(found.run_id, summary)
+    _print_series(found.series)
+    if found.hardware is not None:
+        print()
+        _show(found.hardware.whole, found.run_id)
     else:
-        _show(measured.whole, measured.run_id)
+        _print_resources(found.resources)
+        if found.hardware_problem is not None and not found.resources.series:
+            print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
+
+
+def _print_summary(run_id: str, summary: MetricSummary) -> None:
+    progress = format_progress(summary.progress)
+    print(f"{run_id}  {progress}" if progress else run_id)
+    for alarm in summary.alarms:
+        print(f"alarm {printable(format_alarm(alarm))}")
+
+
+_MAX_ROWS = 60
+
+
+def _print_series(series: Sequence[MetricSeries]) -> None:
+    order = {name: place for place, name in enumerate(order_names([one.name for one in series]))}
+    ordered = sorted(series, key=lambda one: order.get(one.name, len(order)))
+    rows = []
+    for one in ordered[:_MAX_ROWS]:
+        values = [value for _, _, value in one.points]
+        finite = [value for value in values if value is not None]
+        step = one.points[-1][0] if one.points else None
+        rows.append(
+            (
+                printable(one.name),
+                str(one.rank),
+                str(one.attempt),
+                "-" if step is None else str(step),
+                format_number(values[-1]) if values else "-",
+                format_number(min(finite)) if finite else "-",
+                format_number(max(finite)) if finite else "-",
+                sparkline(values, min(finite), max(finite), _chart_width()) if finite else "",
+            )
+        )
+    titles = ("NUMBER", "RANK", "ATTEMPT", "STEP", "LAST", "LOWEST", "HIGHEST", "COURSE")
+    print_table(Table(titles, rows, empty="no numbers in the output"))
+    if len(ordered) > _MAX_ROWS:
+        print(f"and {len(ordered) - _MAX_ROWS} more; choose with --name or --rank")
+
+
+_KINDS = {"cpu": "CPUs busy", "memory": "memory", "gpu": "GPU busy", "gpu_memory": "GPU memory"}
+
+
+def _print_resources(resources: RunResources) -> None:
+    """What the launcher measured."""
+    rows = []
+    for one in resources.series[:_MAX_ROWS]:
+        whose = f"rank {one.rank}" if one.rank is not None else f"node {one.node_rank}"
+        whose = f"GPU {one.gpu} of node {one.node_rank}" if one.gpu is not None else whose
+        values = [value for value in one.values if value is not None]
+        if not values:
+            continue
+        highest = one.limit or max(values)
+        rows.append(
+            (
+                _KINDS[one.kind],
+                whose,
+                _amount(one.kind, one.last),
+                _amount(one.kind, one.peak),
+                sparkline(one.values, 0.0, highest, _chart_width()),
+            )
+        )
+    if rows:
+        print()
+        print_table(Table(("USED", "BY", "LAST", "HIGHEST", "COURSE"), rows))
+
+
+def _amount(kind: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if kind in {"memory", "gpu_memory"}:
+        return format_size(round(value))
+    return f"{value:.0f} %" if kind == "gpu" else f"{value:.2f}"
 
 
 def _show(measured: MetricSet, run_id: str | None = None) -> None:
@@ -217,7 +325,9 @@ def _show(measured: MetricSet, run_id: str | None = None) -> None:
         (
             course.metric.name,
             *(_value(course, value) for value in _figures(course)),
-            sparkline(_values_by_period(course, window), _chart_maximum(course), _chart_width()),
+            sparkline(
+                _values_by_period(course, window), 0.0, _chart_maximum(course), _chart_width()
+            ),
             course.metric.meaning,
         )
         for course in measured.courses.values()
@@ -284,7 +394,7 @@ def _node_course(measured: MetricSet) -> str:
     if course is None:
         return ""
     return sparkline(
-        _values_by_period(course, measured.window), _chart_maximum(course), _NODE_WIDTH
+        _values_by_period(course, measured.window), 0.0, _chart_maximum(course), _NODE_WIDTH
     )
 
 

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, UnsupportedError
 from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, wire_property
+from hyperpod_jlab.run.metrics import MetricSeries
+from hyperpod_jlab.run.resources import RunResources
 
 Unit = Literal["percent", "celsius", "bytes/s", "packets/s", "count"]
 
@@ -217,6 +219,24 @@ class RunMetricSets:
     run_id: str
     whole: MetricSet
     nodes: tuple[MetricSet, ...]
+
+
+@dataclass(frozen=True)
+class RunMetricReport:
+    """All that is measured of a run.
+
+    Attributes:
+        series: What its ranks print.
+        hardware: What AWS measured of its nodes; None where it measures none.
+        hardware_problem: Why it measures none.
+        resources: What the launcher measured.
+    """
+
+    run_id: str
+    series: list[MetricSeries]
+    hardware: RunMetricSets | None
+    hardware_problem: HyperpodError | None
+    resources: RunResources
 
 
 def mean_series(courses: Sequence[TimeSeries]) -> TimeSeries:

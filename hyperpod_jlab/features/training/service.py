@@ -1,0 +1,170 @@
+"""Differences between runs: settings, files of the code, last and best numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.run.files import code_text
+from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.storage.records import BundleReader
+
+MAX_RUNS = 20
+_OURS = frozenset({"launcher.py"})
+"""Files that every run gets, whatever its code."""
+_MAX_FILES = 200
+_MAX_DIFF_LINES = 400
+
+
+@dataclass(frozen=True)
+class SettingDifference:
+    """A setting that is not the same in all runs: its place in the spec, and its value in each run, as JSON."""
+
+    path: str
+    values: list[Any]
+
+
+@dataclass(frozen=True)
+class FileDifference:
+    """A file of the code that is not the same in all runs.
+
+    Attributes:
+        path: Its path in the bundle.
+        digests: The start of its SHA-256 in each run; null where the run has no such file.
+        diff: The lines that differ between the first and the last run, as a unified diff; empty if the file is no text.
+    """
+
+    path: str
+    digests: list[str | None]
+    diff: list[str]
+
+
+@dataclass(frozen=True)
+class MetricDifference:
+    """The numbers of one name in each run; null where it has none.
+
+    Attributes:
+        last: The newest values.
+        lowest: The lowest values.
+        highest: The highest values.
+        steps: The steps of the newest values.
+    """
+
+    last: list[float | None]
+    lowest: list[float | None]
+    highest: list[float | None]
+    steps: list[int | None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between runs. All lists are in the order of `runs`."""
+
+    runs: list[str]
+    names: list[str]
+    spec: list[SettingDifference]
+    code: list[FileDifference]
+    metrics: dict[str, MetricDifference]
+
+
+async def compare_runs(hyperpod: Hyperpod, run_ids: Sequence[str]) -> Comparison:
+    """Compare runs.
+
+    Raises:
+        InvalidInputError: Fewer than two runs, or more than 20.
+        NotFoundError: A run does not exist.
+    """
+    unique = list(dict.fromkeys(run_ids))
+    if not 2 <= len(unique) <= MAX_RUNS:
+        raise InvalidInputError(
+            f"give 2 to {MAX_RUNS} different runs to compare", code="usage", detail={"field": "run"}
+        )
+    runs = [await hyperpod.runs.get(run_id) for run_id in unique]
+    bundles = [await asyncio.to_thread(hyperpod.runs.bundle, run_id) for run_id in unique]
+    specs = [await asyncio.to_thread(bundle.spec) for bundle in bundles]
+    documents = [spec.model_dump(mode="json") for spec in specs]
+    return Comparison(
+        unique,
+        [run.name for run in runs],
+        list(_settings(documents)),
+        await asyncio.to_thread(_files, bundles),
+        await asyncio.to_thread(_metrics, hyperpod, unique),
+    )
+
+
+def _settings(documents: Sequence[Mapping[str, Any]]) -> Iterator[SettingDifference]:
+    flat = [dict(_flatten(document, "")) for document in documents]
+    for path in dict.fromkeys(path for one in flat for path in one):
+        values = [one.get(path) for one in flat]
+        if any(value != values[0] for value in values):
+            yield SettingDifference(path, values)
+
+
+def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _flatten(item, f"{path}.{name}" if path else name)
+    else:
+        yield path, value
+
+
+def _files(bundles: Sequence[BundleReader]) -> list[FileDifference]:
+    digests: list[dict[str, str]] = []
+    for bundle in bundles:
+        try:
+            entries = bundle.files()
+        except HyperpodError:  # a run without code of its own
+            entries = []
+        digests.append(
+            {
+                str(entry["path"]): str(entry["digest"])
+                for entry in entries
+                if entry["path"] not in _OURS
+            }
+        )
+    found: list[FileDifference] = []
+    for path in sorted({path for one in digests for path in one}):
+        of_runs = [one.get(path) for one in digests]
+        if any(digest != of_runs[0] for digest in of_runs):
+            diff = _diff(bundles[0], bundles[-1], path) if len(found) < _MAX_FILES else []
+            found.append(FileDifference(path, [one and one[:12] for one in of_runs], diff))
+    return found
+
+
+def _diff(first: BundleReader, last: BundleReader, path: str) -> list[str]:
+    before, after = _lines(first, path), _lines(last, path)
+    return list(difflib.unified_diff(before, after, lineterm="", n=1))[2 : _MAX_DIFF_LINES + 2]
+
+
+def _lines(bundle: BundleReader, path: str) -> list[str]:
+    """The lines of a file; none if the run has no such file, or it is no text."""
+    try:
+        return code_text(bundle, path).splitlines()
+    except HyperpodError:
+        return []
+
+
+def _metrics(hyperpod: Hyperpod, run_ids: Sequence[str]) -> dict[str, MetricDifference]:
+    columns: list[dict[str, tuple[float | None, float | None, float | None, int | None]]] = []
+    for run_id in run_ids:
+        metrics = hyperpod.metrics.get(run_id)
+        metrics.refresh()
+        newest = metrics.summary(ended=True).metrics
+        ranges = metrics.ranges()
+        columns.append(
+            {
+                name: (one.value, *ranges.get(name, (None, None)), one.step)
+                for name, one in newest.items()
+            }
+        )
+    none = (None, None, None, None)
+    return {
+        name: MetricDifference(
+            *map(list, zip(*(one.get(name, none) for one in columns), strict=True))
+        )
+        for name in sorted({name for one in columns for name in one})
+    }

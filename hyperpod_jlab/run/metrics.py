@@ -1,0 +1,478 @@
+"""What a run's ranks print: numbers as series, how far it is, and alarms, from the launcher's records (docs/bundle-format.md)."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+import os
+import re
+import secrets
+import threading
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.records import MAX_NODES
+from hyperpod_jlab.core.spec import AlarmCode
+from hyperpod_jlab.core.wire import Time
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.bundle import visible_names
+from hyperpod_jlab.storage.records import BundleReader
+
+ALARM_CODES: tuple[AlarmCode, ...] = get_args(AlarmCode)
+
+Point = tuple[int | None, float, float | None]
+"""Step, Unix time, value; the step is null where the line had none, the value where it is not finite."""
+
+_MAX_NAMES = 10_000
+_MAX_FILE_BYTES = 512 << 20
+_CHUNK = 4 << 20
+_MAX_NAME = 200
+_MAX_SERIES = 20_000
+_MAX_POINTS = 4_000_000
+_LOOK_EVERY_S = 1.0
+_SILENT_S, _SILENT_INTERVALS = 60.0, 10.0
+_RATE_WINDOW = 50
+"""Records from which the time left follows."""
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
+_FILE = re.compile(r"node-(0|[1-9][0-9]{0,5})\.metrics\.jsonl")
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+@dataclass(frozen=True)
+class MetricSeries:
+    """The numbers of one name that a rank printed in an attempt, in the order of their times.
+
+    Attributes:
+        name: As the trainer prints it; `loss`, `eval_loss`, `learning_rate`, `tokens_per_second` and `step_time` (seconds) are normalized.
+        points: Step or null, Unix time, value; the value is null where it was NaN or infinite.
+        count: Number of points recorded; `points` may have fewer.
+    """
+
+    name: str
+    rank: int
+    attempt: int
+    points: list[Point]
+    count: int
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """The newest value of a series; null where it is not finite."""
+
+    value: float | None
+    step: int | None
+    time: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is. `total` and `seconds_left` are null where the ranks do not print the end."""
+
+    step: int
+    total: int | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True)
+class RunAlarm:
+    """Something is wrong with a run. `rank` is null for a whole node."""
+
+    code: AlarmCode
+    message: str
+    rank: int | None
+    since: Time
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """The newest numbers of a run, by name: of rank 0, else of another rank."""
+
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
+    progress: Progress | None = None
+    alarms: list[RunAlarm] = field(default_factory=list)
+
+
+@dataclass
+class _Points:
+    """The points of one series; a step of -1 is none. `numbers` are those of the records, in the order in which they were read."""
+
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+    def point(self, index: int) -> Point:
+        value = self.values[index]
+        step = self.steps[index]
+        return (
+            None if step < 0 else step,
+            self.times[index],
+            value if math.isfinite(value) else None,
+        )
+
+
+@dataclass
+class _File:
+    """A node's file, and how much of it was read."""
+
+    path: Path
+    offset: int = 0
+    rest: bytes = b""
+
+
+_Key = tuple[int, str, int]
+"""Attempt, name, rank."""
+
+
+class RunMetrics:
+    """The numbers of one run: reads what was added to its files since the last time. Thread-safe; may block.
+
+    Args:
+        bundle: The bundle of the run, or of an array's child.
+    """
+
+    def __init__(self, bundle: BundleReader) -> None:
+        self._bundle = bundle
+        self._lock = threading.Lock()
+        self._files: dict[tuple[int, int], _File] = {}
+        self._series: dict[_Key, _Points] = {}
+        self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
+        self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
+        self._count = 0
+        self._version = 0
+        self._looked_at = float("-inf")
+        self._ident = secrets.token_hex(4)
+
+    @property
+    def cursor(self) -> str:
+        """How far the records were read; `series` gives what came after it."""
+        return f"{self._ident}-{self._version}"
+
+    @property
+    def nodes(self) -> int:
+        """Files that are looked at."""
+        return len(self._files)
+
+    def refresh(self) -> bool:
+        """Read what is new; whether there was anything. New files are looked for at most once a second."""
+        with self._lock:
+            before, now = self._version, time.monotonic()
+            if now - self._looked_at >= _LOOK_EVERY_S or not self._files:
+                self._looked_at = now
+                self._find_files()
+            for (attempt, node), file in self._files.items():
+                self._read(attempt, node, file)
+            return self._version > before
+
+    def summary(self, *, ended: bool, now: float | None = None) -> MetricSummary:
+        """The newest numbers of the newest attempt that has some.
+
+        Args:
+            ended: Whether the run has ended: no time is left then.
+            now: Unix time; default: now.
+        """
+        with self._lock:
+            attempt = max((key[0] for key in self._series), default=0)
+            newest: dict[str, tuple[int, Point]] = {}
+            for (number, name, rank), points in self._series.items():
+                if number == attempt and points.times and rank <= newest.get(name, (rank, None))[0]:
+                    newest[name] = (rank, points.point(len(points.times) - 1))
+            return MetricSummary(
+                {
+                    name: MetricValue(value, step, moment)
+                    for name, (_, (step, moment, value)) in sorted(newest.items())
+                },
+                self._read_progress(attempt, ended, time.time() if now is None else now),
+                self._current_alarms(),
+            )
+
+    def series(
+        self,
+        names: Collection[str] = (),
+        ranks: Collection[int] = (),
+        *,
+        most: int | None = None,
+        begin: float | None = None,
+        end: float | None = None,
+        cursor: str | None = None,
+    ) -> list[MetricSeries]:
+        """The series, sorted by name, rank and attempt.
+
+        Args:
+            names: Only these names; empty: all.
+            ranks: Only these ranks; empty: all.
+            most: Number of points of each: of more, the lowest and the highest of equal parts.
+            begin: Only points from this Unix time on.
+            end: Only points until this Unix time.
+            cursor: Only points that were read after it; one of another reader gives all of them.
+        """
+        with self._lock:
+            known = self.known(cursor)
+            found = []
+            for (attempt, name, rank), points in self._series.items():
+                if (names and name not in names) or (ranks and rank not in ranks):
+                    continue
+                chosen = _between(points.times, begin, end)
+                if known:
+                    first = bisect.bisect_right(points.numbers, known)
+                    chosen = range(max(chosen.start, first), max(chosen.stop, first))
+                if known and not chosen:
+                    continue
+                picked = chosen if most is None else _thin_out(points.values, chosen, most)
+                found.append(
+                    MetricSeries(
+                        name, rank, attempt, [points.point(i) for i in picked], len(points.times)
+                    )
+                )
+        return sorted(found, key=lambda one: (one.name, one.rank, one.attempt))
+
+    def ranges(self) -> dict[str, tuple[float | None, float | None]]:
+        """The lowest and the highest finite value of each name, over all ranks and attempts."""
+        with self._lock:
+            found: dict[str, tuple[float | None, float | None]] = {}
+            for (_, name, _), points in self._series.items():
+                finite = [value for value in points.values if math.isfinite(value)]
+                low, high = found.get(name, (None, None))
+                found[name] = (
+                    min([*finite, *([] if low is None else [low])], default=None),
+                    max([*finite, *([] if high is None else [high])], default=None),
+                )
+            return found
+
+    def course(self, name: str, most: int) -> list[float | None]:
+        """Values of one name at equal distances, the newest last: of the first rank that has it, over all attempts."""
+        with self._lock:
+            ranks = sorted({key[2] for key in self._series if key[1] == name})
+            values: list[float] = []
+            for key in sorted(self._series):
+                if key[1] == name and key[2] == ranks[0]:
+                    values.extend(self._series[key].values)
+        count = min(most, len(values))
+        picked = [values[(len(values) - 1) * i // max(1, count - 1)] for i in range(count)]
+        return [value if math.isfinite(value) else None for value in picked]
+
+    def known(self, cursor: str | None) -> int:
+        """The number of the last record that a cursor has seen; 0 for none, or one of another reader."""
+        ident, _, number = (cursor or "").partition("-")
+        return int(number) if ident == self._ident and number.isdecimal() else 0
+
+    # ---- files
+
+    def _find_files(self) -> None:
+        logs = self._bundle.records / "logs"
+        for found in map(_ATTEMPT.fullmatch, visible_names(logs, _MAX_NAMES)):
+            if found is None:
+                continue
+            attempt, folder = int(found[1]), logs / found[0]
+            for name in map(_FILE.fullmatch, visible_names(folder, _MAX_NAMES)):
+                if name is not None and len(self._files) < MAX_NODES:
+                    self._files.setdefault((attempt, int(name[1])), _File(folder / name[0]))
+        self._files = dict(sorted(self._files.items()))
+
+    def _read(self, attempt: int, node: int, file: _File) -> None:
+        try:
+            descriptor = descent.open_file(file.path)
+        except OSError:
+            return
+        try:
+            size = min(os.fstat(descriptor).st_size, _MAX_FILE_BYTES)
+            if size < file.offset:  # replaced: what was read stays
+                file.offset, file.rest = size, b""
+            while file.offset < size:
+                data = os.pread(descriptor, min(_CHUNK, size - file.offset), file.offset)
+                if not data:
+                    break
+                file.offset += len(data)
+                body, _, file.rest = (file.rest + data).rpartition(b"\n")
+                file.rest = file.rest[-_CHUNK:]
+                for line in body.split(b"\n"):
+                    self._take(attempt, node, line)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+
+    def _take(self, attempt: int, node: int, line: bytes) -> None:
+        """Take a record in; what is not one is left out."""
+        try:
+            document = json.loads(line)
+            moment = float(document["time"])
+            self._version += 1
+            if not 0 <= moment < 253_402_300_000:
+                return
+            if "alarm" in document:
+                self._take_alarm(attempt, node, document, moment)
+            else:
+                self._take_values(attempt, document, moment)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError):
+            return
+
+    def _take_values(self, attempt: int, document: dict[str, Any], moment: float) -> None:
+        rank = _natural(document["rank"])
+        step = None if document.get("step") is None else _natural(document["step"])
+        total = None if document.get("total") is None else _natural(document["total"])
+        for name, raw in document["values"].items():
+            value = _NOT_FINITE[raw] if isinstance(raw, str) else float(raw)
+            key = (attempt, str(name)[:_MAX_NAME], rank)
+            points = self._series.get(key)
+            if points is None:
+                if len(self._series) >= _MAX_SERIES:
+                    continue
+                points = self._series[key] = _Points()
+            if self._count < _MAX_POINTS:
+                self._count += 1
+                points.numbers.append(self._version)
+                points.steps.append(-1 if step is None else step)
+                # A clock that goes back must not make a curve do so.
+                points.times.append(max(moment, points.times[-1]) if points.times else moment)
+                points.values.append(value)
+        if step is not None:
+            steps = self._progress.setdefault((attempt, rank), [])
+            if not steps or steps[-1][1] != step or steps[-1][2] != total:
+                steps.append((moment, step, total))
+                del steps[:-_RATE_WINDOW]
+
+    def _take_alarm(self, attempt: int, node: int, document: dict[str, Any], moment: float) -> None:
+        code = document["alarm"]
+        if code not in ALARM_CODES:
+            return
+        rank = None if document.get("rank") is None else _natural(document["rank"])
+        key = (attempt, code, rank, node)
+        if document.get("over") is True:
+            self._alarms.pop(key, None)
+            if code == "hang":  # the rank that was behind may be another one by then
+                for other in [
+                    one
+                    for one in self._alarms
+                    if one[0] == attempt and one[1] == code and one[3] == node
+                ]:
+                    del self._alarms[other]
+        else:
+            since = document.get("since")
+            self._alarms.setdefault(
+                key,
+                RunAlarm(
+                    code,
+                    str(document.get("message", ""))[:1000],
+                    rank,
+                    float(since) if isinstance(since, int | float) else moment,
+                ),
+            )
+
+    # ---- summaries
+
+    def _read_progress(self, attempt: int, ended: bool, now: float) -> Progress | None:
+        ranks = sorted(rank for number, rank in self._progress if number == attempt)
+        if not ranks:
+            return None
+        steps = self._progress[attempt, ranks[0]]
+        last_time, step, total = steps[-1]
+        left = None
+        same = [one for one in steps if one[2] == total]
+        if not ended and total is not None and len(same) > 1 and same[-1][1] > same[0][1]:
+            seconds = (same[-1][0] - same[0][0]) / (same[-1][1] - same[0][1])
+            interval = (same[-1][0] - same[0][0]) / (len(same) - 1)
+            # Of a run that is silent for long, nothing is promised.
+            if now - last_time > max(_SILENT_S, _SILENT_INTERVALS * interval):
+                return Progress(step, total, None)
+            left = max(0.0, round(seconds * (total - step) - max(0.0, now - last_time), 1))
+        return Progress(step, total, left)
+
+    def _current_alarms(self) -> list[RunAlarm]:
+        """The alarms of the newest attempt that has any file: of many ranks with one cause, one."""
+        attempt = max((number for number, _ in self._files), default=0)
+        by_code: dict[AlarmCode, list[RunAlarm]] = {}
+        for (number, code, _, _), alarm in self._alarms.items():
+            if number == attempt:
+                by_code.setdefault(code, []).append(alarm)
+        found = []
+        for code in ALARM_CODES:
+            alarms = sorted(by_code.get(code, []), key=lambda one: (one.since, one.rank or 0))
+            if alarms:
+                first, others = alarms[0], len(alarms) - 1
+                more = f" ({others} more {'rank' if others == 1 else 'ranks'})" if others else ""
+                found.append(RunAlarm(code, first.message + more, first.rank, first.since))
+        return found
+
+
+def _natural(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise ValueError
+    return value
+
+
+def _between(times: Sequence[float], begin: float | None, end: float | None) -> range:
+    first = 0 if begin is None else bisect.bisect_left(times, begin)
+    last = len(times) if end is None else bisect.bisect_right(times, end)
+    return range(first, max(first, last))
+
+
+def _thin_out(values: array[float], chosen: range, most: int) -> Sequence[int]:
+    """At most so many of the indices: the first and the last, and the lowest and the highest of equal parts."""
+    if len(chosen) <= max(most, 4):
+        return chosen
+    parts = max(1, (most - 2) // 2)
+    picked = [chosen[0]]
+    width = len(chosen) / parts
+    for number in range(parts):
+        begin = chosen[0] + int(number * width)
+        end = chosen[0] + int((number + 1) * width)
+        part = values[begin:end]
+        if not all(map(math.isfinite, part)):
+            finite = [i for i, value in enumerate(part) if math.isfinite(value)]
+            picked.append(begin + next(i for i in range(len(part)) if not math.isfinite(part[i])))
+            if not finite:
+                continue
+            low, high = min(finite, key=part.__getitem__), max(finite, key=part.__getitem__)
+        else:
+            low, high = part.index(min(part)), part.index(max(part))
+        picked += [begin + low, begin + high] if low <= high else [begin + high, begin + low]
+    picked.append(chosen[-1])
+    return sorted(set(picked))
+
+
+class MetricsCache:
+    """The numbers of the runs that were asked for last, so that each answer reads only what is new."""
+
+    MAX_RUNS = 30
+
+    def __init__(self, open_bundle: Callable[[str], BundleReader]) -> None:
+        self._open_bundle = open_bundle
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[tuple[str, str], RunMetrics] = OrderedDict()
+
+    def get(self, run_id: str) -> RunMetrics:
+        """The numbers of a run, as they were read last. May block.
+
+        Raises:
+            NotFoundError: The run does not exist.
+        """
+        bundle = self._open_bundle(run_id)
+        key = (run_id, str(bundle.records))
+        with self._lock:
+            found = self._runs.pop(key, None) or RunMetrics(bundle)
+            self._runs[key] = found
+            while len(self._runs) > self.MAX_RUNS:
+                self._runs.popitem(last=False)
+            return found
+
+    def summary(self, run_id: str, *, ended: bool) -> MetricSummary:
+        """The newest numbers of a run; none if its records cannot be read. May block.
+
+        Args:
+            run_id: The run.
+            ended: Whether it has ended.
+        """
+        try:
+            metrics = self.get(run_id)
+            metrics.refresh()
+        except HyperpodError:
+            return MetricSummary()
+        return metrics.summary(ended=ended)
