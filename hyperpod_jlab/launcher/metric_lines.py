@@ -33,13 +33,14 @@ RATE = re.compile(
 TIME_RATE = re.compile(
     rb"(?<![\w.,])([0-9][0-9.]*(?:[eE][-+]?[0-9]+)?) ?(ms|s|us)/(?:step|it|iter|iteration|batch)\b"
 )
+TFLOPS = re.compile(rb"\(TFLOP/s/GPU\): ?([0-9][0-9.]*)")
 STEP = re.compile(
     rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|round)\b"
     rb"['\"]?\s*[=:#]?\s*[\[(]?\s*([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
     re.I,
 )
 EPOCH = re.compile(
-    rb"(?<![\w./@-])epoch\b['\"]?\s*[=:#]?\s*\[?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
+    rb"(?<![\w./@-])epoch\b['\"]?\s*[=:#]?\s*['\"\[]?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
     re.I,
 )
 BAR = re.compile(
@@ -54,7 +55,7 @@ EPOCH_AND_STEP = re.compile(rb"\s*([0-9]{1,9})\|([0-9]{1,12})\|")
 LONE_EPOCH = re.compile(rb"\W*epochs?\W*[0-9]+(?:\s*/\s*[0-9]+)?\W*", re.I)
 ROUND = re.compile(rb"^\[([0-9]{1,9})\]\s")
 PHASE = re.compile(
-    rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - )",
+    rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - | loss at )|(?:^|\s)validate step",
     re.I,
 )
 OTHER_BAR = re.compile(
@@ -65,7 +66,7 @@ OTHER_BAR = re.compile(
 """What stands before a bar that is not the training's."""
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|[\x08]+")
 CODE = re.compile(
-    rb"\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bprint\(|\bf['\"]"
+    rb"\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|\bprint\(|\bf['\"]"
 )
 """A line of a program's text, as tracebacks and compilers show it."""
 NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
@@ -79,57 +80,10 @@ KEYWORDS = (
 """A text without any of these (in lower case) has no numbers for us."""
 
 _PRIMARY = frozenset(
-    [
-        "loss",
-        "acc",
-        "accuracy",
-        "ppl",
-        "perplexity",
-        "reward",
-        "rewards",
-        "grad_norm",
-        "gnorm",
-        "auc",
-        "f1",
-        "bleu",
-        "rouge",
-        "iou",
-        "miou",
-        "map",
-        "mse",
-        "rmse",
-        "mae",
-        "nll",
-        "wer",
-        "cer",
-        "logloss",
-        "elbo",
-        "kl",
-        "entropy",
-        "top1",
-        "top5",
-        "acc1",
-        "acc5",
-        "score",
-    ]
+    ["loss", "acc", "accuracy", "ppl", "perplexity", "reward", "rewards", "auc", "f1", "bleu", "rouge", "iou", "miou", "map", "mse", "rmse", "mae", "nll", "wer", "cer", "logloss", "elbo", "kl", "entropy", "top1", "top5", "acc1", "acc5", "score"]
 )
 _SECONDARY = frozenset(
-    [
-        "learning_rate",
-        "lr",
-        "tokens_per_second",
-        "samples_per_second",
-        "step_time",
-        "tflops",
-        "mfu",
-        "memory",
-        "throughput",
-        "l1",
-        "l2",
-        "precision",
-        "recall",
-        "error",
-    ]
+    ["learning_rate", "lr", "tokens_per_second", "samples_per_second", "step_time", "tflops", "mfu", "memory", "throughput", "l1", "l2", "precision", "recall", "error", "grad_norm", "gnorm"]
 )
 _ALIASES: Dict[str, str] = {}
 for _target, _names in {
@@ -151,112 +105,10 @@ for _target, _names in {
     _ALIASES.update((_name, _target) for _name in _names.split())
 
 _IGNORED = frozenset(
-    [
-        "step",
-        "steps",
-        "global_step",
-        "globalstep",
-        "iter",
-        "iteration",
-        "iterations",
-        "it",
-        "update",
-        "num_updates",
-        "updates",
-        "batch",
-        "epoch",
-        "epochs",
-        "round",
-        "rank",
-        "local_rank",
-        "pid",
-        "port",
-        "seed",
-        "time",
-        "timestamp",
-        "ts",
-        "eta",
-        "gpu",
-        "gpus",
-        "node",
-        "nodes",
-        "world_size",
-        "version",
-        "line",
-        "v_num",
-        "skipped",
-        "wall",
-        "train_wall",
-        "bsz",
-        "ups",
-        "wpb",
-        "level",
-        "lineno",
-        "thread",
-        "process",
-        "created",
-        "msecs",
-        "elapsed",
-        "remaining",
-        "total",
-        "runtime",
-        "train_runtime",
-        "eval_runtime",
-        "num_examples",
-        "consumed_samples",
-        "global_batch_size",
-        "batch_size",
-        "micro_step",
-        "microstep",
-        "max_steps",
-        "num_train_epochs",
-        "date",
-        "data",
-        "data_time",
-        "seconds",
-        "duration",
-        "ms",
-        "loss_scale",
-    ]
+    ["step", "steps", "global_step", "globalstep", "iter", "iteration", "iterations", "it", "update", "num_updates", "updates", "batch", "epoch", "epochs", "round", "rank", "local_rank", "pid", "port", "seed", "time", "timestamp", "ts", "eta", "gpu", "gpus", "node", "nodes", "world_size", "version", "line", "v_num", "skipped", "wall", "train_wall", "bsz", "ups", "wpb", "level", "lineno", "thread", "process", "created", "msecs", "elapsed", "remaining", "total", "runtime", "train_runtime", "eval_runtime", "num_examples", "consumed_samples", "global_batch_size", "batch_size", "micro_step", "microstep", "max_steps", "num_train_epochs", "date", "data", "data_time", "seconds", "duration", "ms", "loss_scale"]
 )
 _MODIFIERS = frozenset(
-    [
-        "train",
-        "training",
-        "val",
-        "valid",
-        "validation",
-        "eval",
-        "test",
-        "lm",
-        "dev",
-        "grad",
-        "gradient",
-        "learning",
-        "mean",
-        "avg",
-        "average",
-        "total",
-        "top",
-        "tokens",
-        "samples",
-        "examples",
-        "images",
-        "step",
-        "iter",
-        "iteration",
-        "elapsed",
-        "time",
-        "per",
-        "time_per",
-        "throughput",
-        "running",
-        "global",
-        "l2",
-        "max",
-        "min",
-        "moving",
-    ]
+    ["train", "training", "val", "valid", "validation", "eval", "test", "lm", "dev", "grad", "gradient", "learning", "mean", "avg", "average", "total", "top", "tokens", "samples", "examples", "images", "step", "iter", "iteration", "elapsed", "time", "per", "time_per", "throughput", "running", "global", "l2", "max", "min", "moving"]
 )
 _NOT_A_LOSS = frozenset(
     [
@@ -580,6 +432,10 @@ def _add_rates(text: bytes, found: Dict[str, float]) -> None:
         value = to_number(match.group(1))
         if value is not None:
             found.setdefault(name, value)
+    for match in TFLOPS.finditer(text):
+        value = to_number(match.group(1))
+        if value is not None:
+            found.setdefault("tflops", value)
     for match in TIME_RATE.finditer(text):
         value = to_number(match.group(1))
         if value is not None:
@@ -611,6 +467,8 @@ def normal_name(printed: str) -> str:
         if word.lower().rstrip("s") not in _MODIFIERS and not _SET_NAME.fullmatch(word.lower()):
             break
         kept.insert(0, word[:-2] if word.endswith("'s") else word)
+    if len(words) > 1 and kept == ["value"]:
+        return normal_name(" ".join(words[:-1]))
     while len(kept) > 1 and kept[0].lower() in ("avg", "average", "mean"):
         kept.pop(0)
     name = "_".join(kept).strip("'./-")

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -110,41 +110,46 @@ _EXAMPLES = (
 )
 @click.option("--last", is_flag=True, help="For a run: only the newest value of each number.")
 @region_option
-def metrics(
-    run: str | None,
-    cluster: str | None,
-    node: str | None,
-    by_node: bool,
-    attempt: int | None,
-    since: float | None,
-    limit: int | None,
-    names: tuple[str, ...],
-    ranks: tuple[int, ...],
-    last: bool,
-    region: str | None,
-) -> None:
+def metrics(run: str | None, **options: Any) -> None:
     """Show metrics."""
-    _check(node, by_node, limit)
+    chosen = _Options(**options)
+    _check(chosen.node, chosen.by_node, chosen.limit)
     if run is not None:
-        _check_run(cluster, node, since)
-        if by_node:
-            _show_run_nodes(run, attempt, region, limit)
+        _check_run(chosen.cluster, chosen.node, chosen.since)
+        if chosen.by_node:
+            _show_run_nodes(run, chosen)
         else:
-            _show_run(run, attempt, region, _Choice(names, ranks, last))
+            _show_run(run, chosen)
         return
-    if names or ranks or last:
+    if chosen.names or chosen.ranks or chosen.last:
         raise InvalidInputError(
             "--name, --rank and --last can be used only with a run", code="usage"
         )
-    if cluster is None:
+    if chosen.cluster is None:
         raise InvalidInputError(
             "give a run, or a HyperPod cluster with --cluster",
             code="usage",
             hint="hpj metrics last, or hpj metrics --cluster NAME",
         )
-    if attempt is not None:
+    if chosen.attempt is not None:
         raise InvalidInputError("--attempt can be used only with a run", code="usage")
-    _show_cluster(cluster, node, since or _HOUR, region, by_node=by_node, limit=limit)
+    _show_cluster(chosen.cluster, chosen)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What was given on the command line."""
+
+    cluster: str | None
+    node: str | None
+    by_node: bool
+    attempt: int | None
+    since: float | None
+    limit: int | None
+    names: tuple[str, ...]
+    ranks: tuple[int, ...]
+    last: bool
+    region: str | None
 
 
 def _check(node: str | None, by_node: bool, limit: int | None) -> None:
@@ -163,66 +168,53 @@ def _check_run(cluster: str | None, node: str | None, since: float | None) -> No
             raise InvalidInputError(f"{option} cannot be used with a run", code="usage")
 
 
-def _show_cluster(
-    cluster: str,
-    node: str | None,
-    since: float,
-    region: str | None,
-    *,
-    by_node: bool,
-    limit: int | None,
-) -> None:
+def _show_cluster(cluster: str, chosen: _Options) -> None:
+    since = chosen.since or _HOUR
+
     async def read(hyperpod: Hyperpod) -> list[MetricSet]:
-        resolved = await hyperpod.clusters.resolve_hyperpod(cluster, region)
+        resolved = await hyperpod.clusters.resolve_hyperpod(cluster, chosen.region)
         service = node_metrics(hyperpod, resolved.region)
-        if by_node:
-            return await service.read_nodes(resolved.aws_name, since, limit)
-        if node is not None:
-            return [await service.read_node(resolved.aws_name, node, since)]
+        if chosen.by_node:
+            return await service.read_nodes(resolved.aws_name, since, chosen.limit)
+        if chosen.node is not None:
+            return [await service.read_node(resolved.aws_name, chosen.node, since)]
         return [await service.read_cluster(resolved.aws_name, since)]
 
     metric_sets = with_services(read, asking=True)
-    if by_node:
+    if chosen.by_node:
         _show_nodes(metric_sets)
     else:
         _show(metric_sets[0])
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Which of the printed numbers to show."""
-
-    names: tuple[str, ...]
-    ranks: tuple[int, ...]
-    is_last: bool
-
-
-def _show_run_nodes(text: str, attempt: int | None, region: str | None, limit: int | None) -> None:
+def _show_run_nodes(text: str, chosen: _Options) -> None:
     async def read(hyperpod: Hyperpod) -> RunMetricSets:
         run_id = await find_run(hyperpod, text)
-        return await run_metrics(hyperpod, region).read_run(run_id, attempt)
+        return await run_metrics(hyperpod, chosen.region).read_run(run_id, chosen.attempt)
 
-    _show_nodes(with_services(read, asking=True).nodes[:limit])
+    _show_nodes(with_services(read, asking=True).nodes[: chosen.limit])
 
 
-def _show_run(text: str, attempt: int | None, region: str | None, choice: _Choice) -> None:
+def _show_run(text: str, chosen: _Options) -> None:
     async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary]:
         run_id = await find_run(hyperpod, text)
         run = await hyperpod.runs.get(run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
         await asyncio.to_thread(printed.refresh)
-        series = printed.series(choice.names, choice.ranks)
-        series = [one for one in series if attempt in {None, one.attempt}]
-        if choice.is_last:
+        series = printed.series(chosen.names, chosen.ranks)
+        series = [one for one in series if chosen.attempt in {None, one.attempt}]
+        if chosen.last:
             series = [replace(one, points=one.points[-1:]) for one in series]
-        resources = await asyncio.to_thread(read_resources, hyperpod.runs.bundle(run_id), attempt)
+        resources = await asyncio.to_thread(
+            read_resources, hyperpod.runs.bundle(run_id), chosen.attempt
+        )
         hardware, problem = None, None
         try:
-            hardware = await run_metrics(hyperpod, region).read_run(run_id, attempt)
+            hardware = await run_metrics(hyperpod, chosen.region).read_run(run_id, chosen.attempt)
         except NotFoundError:
             raise
         except HyperpodError as error:  # the launcher's samples remain
-            if region is not None:
+            if chosen.region is not None:
                 raise
             problem = error
         summary = printed.summary(ended=run.status.ended)
