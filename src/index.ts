@@ -9,6 +9,7 @@ import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
 import { nodeLogsPlugin } from './nodeLogs/plugin';
 import { noticesPlugin } from './notices/plugin';
+import { trainingPlugin } from './training/plugin';
 import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
 import { panelPlugin } from './panel/plugin';
@@ -39,6 +40,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   statusPlugin,
   runningPlugin,
   noticesPlugin,
+  trainingPlugin,
   helpPlugin
 ];
 

@@ -17,6 +17,8 @@ import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
 import { RunClient } from './runs/client';
+import { TrainingClient } from './training/client';
+import { NumbersModel } from './training/numbersModel';
 import { RunsModel } from './runs/model';
 import { followSettings, Preferences } from './settings';
 import { CommandIDs, IHyperPod } from './tokens';
@@ -93,6 +95,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     events: events.stream,
     inStep: () => clusters.renew()
   });
+  const training = new TrainingClient(client);
   const logs = new LogClient(client, socket);
   // What happened while the server was away, no event told.
   logs.connectionChanged.connect((_, connected) => {
@@ -108,6 +111,8 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     regions,
     runClient,
     runs,
+    training,
+    numbers: new NumbersModel(training, runs),
     logSocket: socket,
     logs,
     adminRights: new AdminRights(new AdminClient(client)),

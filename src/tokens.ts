@@ -11,6 +11,8 @@ import type { LogSocket } from './logs/socket';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
 import type { Preferences } from './settings';
+import type { ITrainingClient } from './training/client';
+import type { NumbersModel } from './training/numbersModel';
 
 /**
  * What the parts of the extension share.
@@ -30,6 +32,10 @@ export interface IHyperPod {
   readonly runClient: IRunClient;
   /** The runs that this page knows; `start` it before use. */
   readonly runs: RunsModel;
+  /** Requests on what runs print. */
+  readonly training: ITrainingClient;
+  /** The newest numbers of the runs that this page knows. */
+  readonly numbers: NumbersModel;
   /** The page's one socket for logs that are followed. */
   readonly logSocket: LogSocket;
   /** Logs of runs. */
@@ -63,6 +69,8 @@ export namespace CommandIDs {
     requeue: 'hyperpod:requeue-run',
     change: 'hyperpod:change-run'
   } as const;
+  /** Curves of several runs over each other, and what differs; `{runIds}`. */
+  export const compareRuns = 'hyperpod:compare-runs';
   export const listRuns = 'hyperpod:list-runs';
   /** Submits a run once more, with or without changes; `{runId}`. */
   export const repeatRun = 'hyperpod:repeat-run';

@@ -35,7 +35,9 @@ export function Chart(props: {
           <span className="jp-HyperPod-Chart-unit">{chart.unit}</span>
         )}
         <span className="jp-HyperPod-Chart-time">
-          {moment === undefined ? '' : timeText(moment, chart.times)}
+          {moment === undefined
+            ? ''
+            : (chart.xText?.(moment) ?? timeText(moment, chart.times))}
         </span>
       </figcaption>
       {isDrawn && (

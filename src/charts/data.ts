@@ -15,8 +15,23 @@ export interface IChart<C extends ICurve = ICurve> {
   readonly title: string;
   /** Beside the title. */
   readonly unit: string;
-  /** Unix seconds. */
+  /** Unix seconds, or what `xText` says. */
   readonly times: readonly number[];
+  /** A place on the horizontal axis in words, where it is no time. */
+  readonly xText?: (x: number) => string;
+  /** Whether the vertical axis is logarithmic. */
+  readonly isLog?: boolean;
+  /** Whether the vertical axis begins at the smallest value, not at 0. */
+  readonly isFree?: boolean;
+  /** Whether dragging zooms, and a double click shows all again. */
+  readonly isZoomable?: boolean;
+  /** Places on the horizontal axis with a line across. */
+  readonly marks?: readonly number[];
+  /** The values around the curves, drawn as a band. */
+  readonly band?: {
+    readonly low: readonly (number | null)[];
+    readonly high: readonly (number | null)[];
+  } | null;
   /** The value at the upper edge; null: the largest one. */
   readonly top: number | null;
   /** A value that must not be reached, drawn as a line. */

@@ -53,12 +53,16 @@ export function drawPlot(
       focus: { alpha: 0.25 },
       cursor: {
         sync: { key, setSeries: false },
-        drag: { x: false, y: false },
+        drag: { x: chart.isZoomable ?? false, y: false },
         points: { size: 6 }
       },
       scales: {
-        x: { time: true },
-        y: { range: (_, __, largest) => [0, topOf(current, largest)] }
+        x: { time: chart.xText === undefined },
+        y: chart.isLog
+          ? { distr: 3 }
+          : chart.isFree
+            ? {}
+            : { range: (_, __, largest) => [0, topOf(current, largest)] }
       },
       axes: [
         {
@@ -67,14 +71,20 @@ export function drawPlot(
           space: 84,
           grid: { show: false },
           values: (_, splits) =>
-            splits.map(time => momentOf(time, splits[1] - splits[0]))
+            splits.map(x =>
+              current.xText
+                ? current.xText(x)
+                : momentOf(x, splits[1] - splits[0])
+            )
         },
         {
           ...axis,
           size: AXIS_WIDTH,
           space: 28,
           ...(chart.isWhole && { incrs: WHOLE }),
-          values: (_, splits) => splits.map(value => current.text(value))
+          // A logarithmic axis leaves out some of its steps.
+          values: (_, splits) =>
+            splits.map(value => (value === null ? '' : current.text(value)))
         }
       ],
       series: [
@@ -82,16 +92,30 @@ export function drawPlot(
         ...chart.curves.map((curve, index) => ({
           label: curve.label,
           stroke: () => colours.curves[index],
-          ...(chart.curves.length === 1 && { fill: () => colours.fill }),
+          ...(chart.curves.length === 1 &&
+            !chart.isFree &&
+            !chart.isLog && { fill: () => colours.fill }),
           width: 1.5,
           dash: isDashed(index) ? [6, 3] : undefined,
           points: { show: chart.times.length < 3, filter: pointsAlone },
           spanGaps: !chart.hasGaps
-        }))
+        })),
+        ...(chart.band ? [BAND_EDGE, BAND_EDGE] : [])
       ],
+      ...(chart.band && {
+        bands: [
+          {
+            series: [chart.curves.length + 2, chart.curves.length + 1],
+            fill: () => colours.fill
+          }
+        ]
+      }),
       hooks: {
         setCursor: [self => onCursor(self.cursor.idx ?? null)],
-        draw: [self => drawLimit(self, current.limit ?? null, colours.limit)]
+        draw: [
+          self => drawLimit(self, current.limit ?? null, colours.limit),
+          self => drawMarks(self, current.marks ?? [], colours.text)
+        ]
       }
     },
     dataOf(chart),
@@ -185,6 +209,30 @@ function drawLimit(self: uPlot, limit: number | null, colour: string): void {
   ctx.restore();
 }
 
+/** The edges of a band are not drawn themselves. */
+const BAND_EDGE = { width: 0, points: { show: false }, spanGaps: true };
+
+function drawMarks(
+  self: uPlot,
+  marks: readonly number[],
+  colour: string
+): void {
+  const { ctx } = self;
+  const { height, top } = self.bbox;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.beginPath();
+  for (const mark of marks) {
+    const x = Math.round(self.valToPos(mark, 'x', true));
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
 /** A time on the axis, as precise as its steps. */
 function momentOf(time: number, step: number): string {
   const second = step < 60 ? '2-digit' : undefined;
@@ -199,7 +247,17 @@ function momentOf(time: number, step: number): string {
 }
 
 function dataOf(chart: IChart): uPlot.AlignedData {
-  return [[...chart.times], ...chart.curves.map(curve => [...curve.values])];
+  const { band, curves, isLog, times } = chart;
+  // A logarithm has no place for what is not positive.
+  const shown = (values: readonly (number | null)[]) =>
+    isLog
+      ? values.map(value => (value !== null && value > 0 ? value : null))
+      : [...values];
+  return [
+    [...times],
+    ...curves.map(curve => shown(curve.values)),
+    ...(band ? [shown(band.low), shown(band.high)] : [])
+  ];
 }
 
 function topOf(chart: IChart, largest: number | null): number {

@@ -18,7 +18,8 @@ import { TimeLimits } from './timeLimits';
 export class HyperPodPanel extends Panel {
   constructor(hyperPod: IHyperPod, actions: IPanelActions) {
     super();
-    const { client, clusters, regions, runClient, runs, trans } = hyperPod;
+    const { client, clusters, numbers, regions, runClient, runs, trans } =
+      hyperPod;
     this._hyperPod = hyperPod;
     this._limits = new TimeLimits(runClient);
     this.id = 'hyperpod-panel';
@@ -36,7 +37,9 @@ export class HyperPodPanel extends Panel {
       )
     );
     this.addWidget(new ClustersSection(clusters, regions, actions, trans));
-    this.addWidget(new RunsSection(runs, this._limits, actions, trans));
+    this.addWidget(
+      new RunsSection(runs, numbers, this._limits, actions, trans)
+    );
   }
 
   override dispose(): void {

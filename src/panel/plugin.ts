@@ -92,6 +92,9 @@ function panelActions(
     cancel: list.cancel,
     remove: list.remove,
     copyId: list.copyId,
+    get compare() {
+      return list.compare;
+    },
     get runAgain() {
       return list.runAgain;
     },

@@ -15,6 +15,9 @@ import {
 import { canCancel } from '../runs/listMenu';
 import { IRun } from '../runs/types';
 import { clockText } from '../runs/words';
+import type { IRunNumbers } from '../training/client';
+import { NumbersCell } from '../training/numbersCell';
+import { alarmText, leftText } from '../training/words';
 import type { IPanelActions } from './actions';
 
 /**
@@ -24,6 +27,8 @@ export function RunRow(props: {
   run: IRun;
   /** Its name, which no other has. */
   name: string;
+  /** What it prints. */
+  numbers: IRunNumbers | undefined;
   /** Its time limit in seconds, if known. */
   limit: number | null;
   row: ReturnType<IRows['rowProps']>;
@@ -31,7 +36,7 @@ export function RunRow(props: {
   actions: IPanelActions;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { actions, entries, limit, name, row, run, trans } = props;
+  const { actions, entries, limit, name, numbers, row, run, trans } = props;
   const { runAgain } = actions;
   return (
     <li
@@ -52,7 +57,7 @@ export function RunRow(props: {
         <StateIcon state={run.state} trans={trans} />
         <span className="jp-HyperPod-Row-name">{name}</span>
         <span className="jp-HyperPod-Row-end">{endText(run, trans)}</span>
-        <SecondLine run={run} limit={limit} trans={trans} />
+        <SecondLine run={run} limit={limit} numbers={numbers} trans={trans} />
       </button>
       <span className="jp-HyperPod-Row-actions">
         {canCancel(run) && (
@@ -110,9 +115,10 @@ function endText(run: IRun, trans: TranslationBundle): string {
 function SecondLine(props: {
   run: IRun;
   limit: number | null;
+  numbers: IRunNumbers | undefined;
   trans: TranslationBundle;
 }): JSX.Element | null {
-  const { limit, run, trans } = props;
+  const { limit, numbers, run, trans } = props;
   const { reason, started_at: started, state } = run;
   if (state === 'running' && started !== null) {
     const seconds = (Date.now() - Date.parse(started)) / 1000;
@@ -132,6 +138,14 @@ function SecondLine(props: {
             : trans.__('%1 / %2', clockText(seconds), clockText(limit))}
         </span>
         {reason && <span className="jp-HyperPod-Row-words">{reason}</span>}
+        <NumbersCell numbers={numbers} />
+        {numbers && (
+          <span className="jp-HyperPod-Row-words">
+            {numbers.summary.alarms.length > 0
+              ? alarmText(numbers.summary.alarms[0], trans)
+              : leftText(numbers.summary, trans)}
+          </span>
+        )}
       </span>
     );
   }

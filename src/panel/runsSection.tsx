@@ -13,6 +13,7 @@ import { StateFilter } from '../runs/stateFilter';
 import { IRun } from '../runs/types';
 import type { IPanelActions } from './actions';
 import { groupRuns } from './runGroups';
+import type { NumbersModel } from '../training/numbersModel';
 import { RunRow } from './runRow';
 import { PanelSection } from './section';
 import { TimeLimits } from './timeLimits';
@@ -30,6 +31,7 @@ const STATES = ['running', 'waiting', 'failed', 'succeeded'];
 export class RunsSection extends PanelSection {
   constructor(
     model: RunsModel,
+    numbers: NumbersModel,
     limits: TimeLimits,
     actions: IPanelActions,
     trans: TranslationBundle
@@ -37,9 +39,11 @@ export class RunsSection extends PanelSection {
     super(model.changed, trans.__('Runs'), trans);
     this.addClass('jp-HyperPod-Runs');
     this._model = model;
+    this._numbers = numbers;
     this._limits = limits;
     this._actions = actions;
     limits.changed.connect(() => this.update(), this);
+    numbers.changed.connect(() => this.update(), this);
     model.changed.connect(this._look, this);
   }
 
@@ -98,6 +102,7 @@ export class RunsSection extends PanelSection {
           <RunList
             model={model}
             limits={this._limits}
+            numbers={this._numbers}
             isShown={this.isVisible}
             actions={this._actions}
             trans={trans}
@@ -114,6 +119,7 @@ export class RunsSection extends PanelSection {
   }
 
   private readonly _model: RunsModel;
+  private readonly _numbers: NumbersModel;
   private readonly _limits: TimeLimits;
   private readonly _actions: IPanelActions;
 }
@@ -121,11 +127,12 @@ export class RunsSection extends PanelSection {
 function RunList(props: {
   model: RunsModel;
   limits: TimeLimits;
+  numbers: NumbersModel;
   isShown: boolean;
   actions: IPanelActions;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { actions, isShown, limits, model, trans } = props;
+  const { actions, isShown, limits, model, numbers, trans } = props;
   useTick(isShown);
   const [filter, setFilter] = React.useState<IRunFilter>({
     text: '',
@@ -184,6 +191,7 @@ function RunList(props: {
                   run={run}
                   name={names.get(run.run_id) ?? run.name}
                   limit={limits.of(run.run_id)}
+                  numbers={numbers.of(run.run_id)}
                   row={rows.rowProps(run.run_id)}
                   entries={() =>
                     runEntries(byIds(rows.meant(run.run_id)), actions, trans)

@@ -104,6 +104,14 @@ export function listActions(
         ? (run: IRun) => void runAgain(app, hyperPod, run)
         : null;
     },
+    get compare() {
+      return app.commands.hasCommand(CommandIDs.compareRuns)
+        ? (runs: readonly IRun[]) =>
+            void app.commands.execute(CommandIDs.compareRuns, {
+              runIds: runs.map(run => run.run_id)
+            })
+        : null;
+    },
     copyId: ({ run_id: runId }) => {
       Clipboard.copyToSystem(runId);
       Notification.info(trans.__('Copied: %1', runId), { autoClose: BRIEFLY });

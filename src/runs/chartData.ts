@@ -13,7 +13,10 @@ export interface IRunCurve extends ICurve {
   readonly peak: string;
 }
 
-export type IRunChart = IChart<IRunCurve>;
+export type IRunChart = IChart<IRunCurve> & {
+  /** The head of the column with the largest values; default: Peak. */
+  readonly peakTitle?: string;
+};
 
 /** Whose curves are shown. */
 export type ChartScope = 'ranks' | 'nodes';

@@ -205,6 +205,8 @@ async function makePage(
     runs: hyperPod.runs,
     runClient: hyperPod.runClient,
     logClient: hyperPod.logs,
+    training: hyperPod.training,
+    numbers: hyperPod.numbers,
     preferences: hyperPod.preferences,
     actions: pageActions(app, hyperPod),
     trans: hyperPod.trans

@@ -56,7 +56,7 @@ function Legend(props: {
           <th scope="col">
             {at === null ? trans.__('Last') : trans.__('At cursor')}
           </th>
-          <th scope="col">{trans.__('Peak')}</th>
+          <th scope="col">{chart.peakTitle ?? trans.__('Peak')}</th>
         </tr>
       </thead>
       <tbody>

@@ -12,6 +12,9 @@ import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import { useTick } from '../components/useTick';
 import type { ICellPlace } from '../logs/place';
+import { AlarmList } from '../training/alarmList';
+import type { NumbersModel } from '../training/numbersModel';
+import { leftText, stepText } from '../training/words';
 import { IRunClient, IRunOverview } from './client';
 import { FailureCard } from './failureCard';
 import { canDelete } from './listMenu';
@@ -67,6 +70,16 @@ export class RunHeader extends SignalWidget {
   constructor(private readonly _options: RunHeader.IOptions) {
     super(_options.model.changed);
     this.addClass('jp-HyperPod-RunHeader');
+    _options.numbers.changed.connect(this._onNumbers, this);
+  }
+
+  override dispose(): void {
+    this._options.numbers.changed.disconnect(this._onNumbers, this);
+    super.dispose();
+  }
+
+  private _onNumbers(): void {
+    this.update();
   }
 
   protected override render(): JSX.Element {
@@ -79,6 +92,7 @@ export namespace RunHeader {
     readonly model: RunPageModel;
     readonly actions: IRunActions;
     readonly client: Pick<IRunClient, 'cells' | 'codeFile'>;
+    readonly numbers: Pick<NumbersModel, 'changed' | 'of'>;
     readonly trans: TranslationBundle;
   }
 }
@@ -112,6 +126,10 @@ function HeaderContent(props: RunHeader.IOptions): JSX.Element {
   return (
     <>
       <Title {...props} run={run} />
+      <AlarmList
+        alarms={props.numbers.of(run.run_id)?.summary.alarms ?? []}
+        trans={trans}
+      />
       <Banner {...props} run={run} />
       {error && <ErrorMessage error={error} trans={trans} />}
     </>
@@ -129,6 +147,7 @@ function Title(props: RunHeader.IOptions & { run: IRun }): JSX.Element {
         <StateChip state={run.state} reason={run.reason} trans={trans} />
       </span>
       <Elapsed run={run} overview={overview} trans={trans} />
+      <Step {...props} run={run} />
       <span className="jp-HyperPod-RunHeader-facts">
         <span title={trans.__('Cluster and queue')}>
           {queue ? `${run.cluster} / ${queue}` : run.cluster}
@@ -186,6 +205,30 @@ function Elapsed(props: {
         data-late={seconds > 0.9 * limit}
       />
       {`${text} / ${clockText(limit)}`}
+    </span>
+  );
+}
+
+/** How far the training is, and the time left. */
+function Step(props: RunHeader.IOptions & { run: IRun }): JSX.Element | null {
+  const { numbers, run, trans } = props;
+  const summary = numbers.of(run.run_id)?.summary;
+  if (!summary?.progress || isEnded(run.state)) {
+    return null;
+  }
+  const { step, total } = summary.progress;
+  return (
+    <span className="jp-HyperPod-Elapsed" title={trans.__('Training progress')}>
+      {total !== null && (
+        <progress
+          value={step}
+          max={total}
+          aria-label={trans.__('Training progress')}
+        />
+      )}
+      {[stepText(summary, trans), leftText(summary, trans)]
+        .filter(Boolean)
+        .join(', ')}
     </span>
   );
 }

@@ -11,6 +11,9 @@ import { fittingActions } from '../actions/kinds';
 import type { IMenuEntry } from '../components/menu';
 import { IRun, isEnded } from './types';
 
+/** Runs in one comparison. */
+export const MOST_COMPARED = 20;
+
 /**
  * What can be done to the runs of a list. What is null has no command here.
  */
@@ -22,6 +25,8 @@ export interface IListActions {
   /** Delete runs that have ended, once the user has agreed. */
   remove(runs: readonly IRun[]): void;
   readonly runAgain: ((run: IRun) => void) | null;
+  /** Show the curves of runs over each other, and what differs. */
+  readonly compare: ((runs: readonly IRun[]) => void) | null;
   /** Copy a run's id. */
   copyId(run: IRun): void;
 }
@@ -75,6 +80,14 @@ export function runEntries(
       icon: listIcon,
       run: () => runs.forEach(one => actions.openRun(one.run_id, true))
     });
+    const { compare } = actions;
+    if (compare && runs.length <= MOST_COMPARED) {
+      entries.push({
+        label: trans.__('Compare %1 Runs', runs.length),
+        icon: listIcon,
+        run: () => compare(runs)
+      });
+    }
   }
   if (active.length > 0) {
     entries.push(null, {

@@ -62,11 +62,12 @@ async function makePage(
     import('./runsPage'),
     import('./views')
   ]);
-  const { runs, trans } = hyperPod;
+  const { numbers, runs, trans } = hyperPod;
   const views = new RunsViews(store);
   await views.load();
   const page = new RunsPage({
     model: runs,
+    numbers,
     views,
     actions: runsActions(app, hyperPod),
     trans
@@ -86,6 +87,9 @@ function runsActions(app: JupyterFrontEnd, hyperPod: IHyperPod): IRunsActions {
     cancel: list.cancel,
     remove: list.remove,
     copyId: list.copyId,
+    get compare() {
+      return list.compare;
+    },
     get runAgain() {
       return list.runAgain;
     },

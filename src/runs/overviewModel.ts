@@ -2,7 +2,10 @@ import { ApiError } from '../api';
 import { Polled } from '../components/polled';
 import { ILogClient, ILogAttempt } from '../logs';
 import { IRunClient, IRunResources } from './client';
+import { ITrainingClient } from '../training/client';
+import { SeriesModel } from '../training/seriesModel';
 import { RunPageModel } from './pageModel';
+import { isEnded } from './types';
 
 /** As often as the launchers of a long run sample, or less. */
 const POLL_MS = 5_000;
@@ -23,11 +26,16 @@ export class OverviewModel extends Polled<ICourse> {
   constructor(
     readonly page: RunPageModel,
     private readonly _client: Pick<IRunClient, 'resources'>,
-    private readonly _logs: Pick<ILogClient, 'streams'>
+    private readonly _logs: Pick<ILogClient, 'streams'>,
+    training: Pick<ITrainingClient, 'series'>
   ) {
     super({ name: 'run-overview', interval: POLL_MS, linger: 0 });
+    this.series = new SeriesModel(training, page.runId);
     page.changed.connect(this._onPage, this);
   }
+
+  /** What the ranks print. */
+  readonly series: SeriesModel;
 
   /** The node whose curves are shown; null for the first ones. */
   get node(): number | null {
@@ -45,6 +53,7 @@ export class OverviewModel extends Polled<ICourse> {
 
   override dispose(): void {
     this.page.changed.disconnect(this._onPage, this);
+    this.series.dispose();
     super.dispose();
   }
 
@@ -55,6 +64,7 @@ export class OverviewModel extends Polled<ICourse> {
 
   override stop(): void {
     this._isShown = false;
+    this.series.stop();
     super.stop();
   }
 
@@ -84,6 +94,10 @@ export class OverviewModel extends Polled<ICourse> {
   }
 
   private _goOn(): void {
+    const { run } = this.page;
+    if (run !== null && run.started_at !== null) {
+      this.series.start(!isEnded(run.state));
+    }
     if (this._stage !== this._nextStage() && this.page.run !== null) {
       super.start();
     }

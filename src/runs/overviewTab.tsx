@@ -1,8 +1,12 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { UseSignal } from '@jupyterlab/ui-components';
+
 import { WatchingWidget } from '../components/watchingWidget';
 import { ILogClient } from '../logs';
+import { ITrainingClient } from '../training/client';
+import { RunCurves } from '../training/runCurves';
 import { Attempts } from './attempts';
 import { ChartScope, resourceCharts } from './chartData';
 import { Children } from './children';
@@ -23,8 +27,8 @@ import { WhyItWaits } from './whyItWaits';
  */
 export class OverviewTab extends WatchingWidget<OverviewModel> {
   constructor(options: OverviewTab.IOptions) {
-    const { client, logs, model } = options;
-    super(new OverviewModel(model, client, logs));
+    const { client, logs, model, training } = options;
+    super(new OverviewModel(model, client, logs, training));
     this.addClass('jp-HyperPod-OverviewTab');
     this.node.tabIndex = 0;
     this._options = options;
@@ -56,6 +60,7 @@ export namespace OverviewTab {
     readonly model: RunPageModel;
     readonly client: Pick<IRunClient, 'resources'>;
     readonly logs: Pick<ILogClient, 'page' | 'streams'>;
+    readonly training: Pick<ITrainingClient, 'series'>;
     readonly actions: IRunActions;
     readonly trans: TranslationBundle;
   }
@@ -91,6 +96,9 @@ function Overview(
         showRank={model.showRank}
         loadLine={loadLine}
       />
+      <UseSignal signal={course.series.changed}>
+        {() => <RunCurves series={course.series.series} trans={trans} />}
+      </UseSignal>
       {course.value && (
         <Resources
           found={course.value.resources}

@@ -9,6 +9,8 @@ import { TabbedWidgets } from '../components/tabs';
 import { stateText } from '../components/words';
 import { ILogClient, LogView } from '../logs';
 import type { Preferences } from '../settings';
+import type { ITrainingClient } from '../training/client';
+import type { NumbersModel } from '../training/numbersModel';
 import { IRunClient } from './client';
 import { CodeFiles } from './codeTab';
 import { IRunActions, RunHeader } from './header';
@@ -47,13 +49,20 @@ export class RunPage extends Panel {
       model: this.model,
       client: runClient,
       logs: _options.logClient,
+      training: _options.training,
       actions,
       trans
     });
     this._tabs = this._makeTabs();
     const client = runClient;
     this.addWidget(
-      new RunHeader({ model: this.model, actions, client, trans })
+      new RunHeader({
+        model: this.model,
+        actions,
+        client,
+        numbers: _options.numbers,
+        trans
+      })
     );
     this.addWidget(this._tabs);
     this.model.showRank = rank => {
@@ -217,6 +226,8 @@ export namespace RunPage {
     runs: RunsModel;
     runClient: IRunClient;
     logClient: ILogClient;
+    training: Pick<ITrainingClient, 'series'>;
+    numbers: Pick<NumbersModel, 'changed' | 'of'>;
     /** How the log looks at first. */
     preferences?: Preferences;
     actions: IRunActions;

@@ -7,7 +7,14 @@ import { openMenu } from '../components/menu';
 import { SignalWidget } from '../components/signalWidget';
 import { useRows } from '../components/useRows';
 import { useTick } from '../components/useTick';
-import { canCancel, canDelete, IListActions, runEntries } from './listMenu';
+import type { NumbersModel } from '../training/numbersModel';
+import {
+  canCancel,
+  canDelete,
+  IListActions,
+  MOST_COMPARED,
+  runEntries
+} from './listMenu';
 import { RunsModel } from './model';
 import { runNames } from './names';
 import { RunsBar } from './runsBar';
@@ -40,6 +47,7 @@ export interface IRunsActions extends IListActions {
 
 interface IProps {
   readonly model: RunsModel;
+  readonly numbers: Pick<NumbersModel, 'changed' | 'of'>;
   readonly views: RunsViews;
   readonly actions: IRunsActions;
   readonly trans: TranslationBundle;
@@ -57,6 +65,7 @@ export class RunsPage extends SignalWidget {
     this.node.setAttribute('aria-label', _options.trans.__('Runs'));
     _options.views.changed.connect(() => this.update(), this);
     _options.model.changed.connect(this._fill, this);
+    _options.numbers.changed.connect(() => this.update(), this);
   }
 
   /** Clear the filter; order, groups and columns stay. */
@@ -115,14 +124,14 @@ export class RunsPage extends SignalWidget {
 }
 
 function Runs(props: IProps & { isShown: boolean }): JSX.Element {
-  const { actions, isShown, model, trans, views } = props;
+  const { actions, isShown, model, numbers, trans, views } = props;
   const { view } = views;
   useTick(isShown && model.runs.length > 0);
   const [most, setMost] = React.useState(ROWS);
   const [folded, setFolded] = React.useState<ReadonlySet<string>>(new Set());
   const field = React.useRef<HTMLInputElement>(null);
   const names = runNames(model.runs);
-  const found = shownRuns(model.runs, names, view);
+  const found = shownRuns(model.runs, names, view, id => numbers.of(id));
   const groups = groupedRuns(found.slice(0, most), view.group, trans);
   const rows = useRows(rowIds(groups, folded), {
     checks: true,
@@ -182,7 +191,8 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
           groups={groups}
           folded={folded}
           names={names}
-          view={{ ...view, columns: usedColumns(view, found) }}
+          numbersOf={id => numbers.of(id)}
+          view={{ ...view, columns: usedColumns(view, found, numbers) }}
           rows={rows}
           actions={{
             sort: column => views.show(sortedBy(view, column)),
@@ -214,13 +224,18 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
 /** The columns without those in which nothing would stand. */
 function usedColumns(
   { columns }: IRunsView,
-  runs: readonly IRun[]
+  runs: readonly IRun[],
+  numbers: Pick<NumbersModel, 'of'>
 ): readonly RunColumn[] {
-  return columns.filter(
-    column =>
+  return columns.filter(column => {
+    if (column === 'numbers') {
+      return runs.some(run => numbers.of(run.run_id) !== undefined);
+    }
+    return (
       (column !== 'queue' && column !== 'notebook') ||
       runs.some(run => run[column] !== null)
-  );
+    );
+  });
 }
 
 /** The rows as they stand, heads of groups too. */
@@ -299,7 +314,7 @@ function Foot(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { actions, chosen, clear, found, isMore, older, trans } = props;
-  const { runAgain } = actions;
+  const { compare, runAgain } = actions;
   const active = chosen.filter(canCancel);
   const ended = chosen.filter(canDelete);
   return (
@@ -329,6 +344,15 @@ function Foot(props: {
               onClick={() => runAgain(chosen[0])}
             >
               {trans.__('Run again')}
+            </button>
+          )}
+          {compare && chosen.length > 1 && chosen.length <= MOST_COMPARED && (
+            <button
+              type="button"
+              className="jp-HyperPod-button"
+              onClick={() => compare(chosen)}
+            >
+              {trans.__('Compare %1', chosen.length)}
             </button>
           )}
           {ended.length > 0 && (

@@ -5,6 +5,8 @@ import * as React from 'react';
 import { StateIcon } from '../components/stateIcon';
 import type { IRows } from '../components/useRows';
 import { agoText, momentText } from '../components/words';
+import type { IRunNumbers } from '../training/client';
+import { NumbersCell } from '../training/numbersCell';
 import { IRunGroup, IRunsView, RunColumn, secondsOf } from './runsView';
 import { IRun } from './types';
 import { clockText, fullSizeText, sizeText } from './words';
@@ -21,6 +23,7 @@ interface IProps {
   groups: readonly IRunGroup[];
   folded: ReadonlySet<string>;
   names: ReadonlyMap<string, string>;
+  numbersOf: (runId: string) => IRunNumbers | undefined;
   view: IRunsView;
   rows: IRows;
   actions: ITableActions;
@@ -83,6 +86,7 @@ export function RunsTable(props: IProps): JSX.Element {
                     run={run}
                     name={props.names.get(runId) ?? run.name}
                     took={tookText(run)}
+                    numbers={props.numbersOf(runId)}
                     started={agoOf(run.started_at, trans)}
                     submitted={agoOf(run.submitted_at, trans)}
                     columns={columns}
@@ -186,6 +190,7 @@ const Row = React.memo(function Row(props: {
   run: IRun;
   name: string;
   took: string;
+  numbers: IRunNumbers | undefined;
   started: string;
   submitted: string;
   columns: readonly RunColumn[];
@@ -252,6 +257,7 @@ const Row = React.memo(function Row(props: {
 function cellOf(
   props: {
     run: IRun;
+    numbers: IRunNumbers | undefined;
     took: string;
     started: string;
     submitted: string;
@@ -273,6 +279,8 @@ function cellOf(
       return props.submitted;
     case 'id':
       return run.run_id;
+    case 'numbers':
+      return <NumbersCell numbers={props.numbers} />;
     default:
       return run[column];
   }
@@ -287,6 +295,7 @@ function hintOf(
   switch (column) {
     case 'state':
     case 'duration':
+    case 'numbers':
       return undefined;
     case 'size':
       return fullSizeText(run, trans);
@@ -326,6 +335,7 @@ export function columnLabel(
     submitted: trans.__('Submitted'),
     notebook: trans.__('Notebook'),
     id: trans.__('Run ID'),
+    numbers: trans.__('Newest number'),
     reason: trans.__('Reason')
   };
   return labels[column];

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ReadonlyJSONObject } from '@lumino/coreutils';
 
 import { filterRuns, FILTERS } from './filter';
+import type { IRunNumbers } from '../training/client';
 import { IRun } from './types';
 import { secondsBetween } from './words';
 
@@ -17,6 +18,7 @@ export const COLUMNS = [
   'submitted',
   'notebook',
   'id',
+  'numbers',
   'reason'
 ] as const;
 
@@ -56,6 +58,7 @@ export const FIRST_VIEW: IRunsView = {
     'size',
     'duration',
     'started',
+    'numbers',
     'reason'
   ]
 };
@@ -122,14 +125,15 @@ const FALLING_FIRST: ReadonlySet<RunColumn> = new Set([
 export function shownRuns(
   runs: readonly IRun[],
   names: ReadonlyMap<string, string>,
-  view: IRunsView
+  view: IRunsView,
+  numbersOf: (runId: string) => IRunNumbers | undefined = () => undefined
 ): readonly IRun[] {
   const { cluster, isFalling, sort, states, text } = view;
   const found = filterRuns(runs, names, { text, states: new Set(states) });
   const sign = isFalling ? -1 : 1;
   return found
     .filter(run => cluster === null || run.cluster === cluster)
-    .map(run => ({ run, value: sortValue(run, names, sort) }))
+    .map(run => ({ run, value: sortValue(run, names, sort, numbersOf) }))
     .sort(({ value: one }, { value: other }) => {
       // What has no value comes last in both directions.
       if (one === null || other === null) {
@@ -161,7 +165,8 @@ const STATES = [
 function sortValue(
   run: IRun,
   names: ReadonlyMap<string, string>,
-  column: RunColumn
+  column: RunColumn,
+  numbersOf: (runId: string) => IRunNumbers | undefined
 ): string | number | null {
   switch (column) {
     case 'state':
@@ -178,6 +183,13 @@ function sortValue(
       return Date.parse(run.submitted_at ?? run.created_at);
     case 'id':
       return run.run_id;
+    case 'numbers': {
+      const numbers = numbersOf(run.run_id);
+      const name = numbers?.course_name ?? null;
+      return name === null
+        ? null
+        : (numbers?.summary.metrics[name]?.value ?? null);
+    }
     default:
       return run[column];
   }

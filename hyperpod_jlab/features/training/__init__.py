@@ -9,6 +9,6 @@ COMMANDS = (
 
 ROUTES = (
     Route("get", "runs/{run_id}/series", "read", "routes:show_series"),
-    Route("get", "runs/summaries", "read", "routes:list_summaries"),
-    Route("get", "runs/compare", "read", "routes:compare"),
+    Route("get", "training/summaries", "read", "routes:list_summaries"),
+    Route("get", "training/compare", "read", "routes:compare"),
 )

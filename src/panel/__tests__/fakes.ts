@@ -7,6 +7,8 @@ import { FakeClusterClient, list } from '../../clusters/__tests__/clusterFakes';
 import { RegionChoice } from '../../clusters/regions';
 import { ClusterStore } from '../../clusters/store';
 import { FakeRunClient } from '../../runs/__tests__/fakes';
+import { NumbersModel } from '../../training/numbersModel';
+import { noTraining } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
 import type { IPanelActions } from '../actions';
@@ -71,6 +73,7 @@ export class Shown {
       regions: this.regions,
       runClient: this.runClient,
       runs: this.runs,
+      numbers: new NumbersModel(noTraining, this.runs),
       adminRights: new AdminRights({
         rights: () => new Promise(() => undefined)
       }),
@@ -78,6 +81,7 @@ export class Shown {
     } as unknown as IHyperPod;
     const tell = (what: string) => this.done.push(what);
     this._panel = new HyperPodPanel(hyperPod, {
+      compare: null,
       newRun: cluster => tell(`new ${cluster}`),
       openCluster: ({ name }, tab) => tell(`cluster ${name} ${tab ?? ''}`),
       connect: ({ name }) => tell(`connect ${name}`),

@@ -13,6 +13,7 @@ import {
   IUsage,
   IWaitReason
 } from '../client';
+import type { ITrainingClient } from '../../training/client';
 import { IRunAccess } from '../access';
 import { IRun } from '../types';
 
@@ -150,3 +151,24 @@ export class FakeRunClient implements IRunClient {
     return Promise.resolve({ name: path, text: `text of ${path}` });
   }
 }
+
+/** The routes on what runs print, of runs that print no numbers. */
+export const noTraining: ITrainingClient = {
+  series: runId =>
+    Promise.resolve({
+      run_id: runId,
+      cursor: 'a-0',
+      is_whole: true,
+      summary: { metrics: {}, progress: null, alarms: [] },
+      series: []
+    }),
+  summaries: () => Promise.resolve([]),
+  compare: runIds =>
+    Promise.resolve({
+      runs: [...runIds],
+      names: [...runIds],
+      spec: [],
+      code: [],
+      metrics: {}
+    })
+};

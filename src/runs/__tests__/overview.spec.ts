@@ -9,7 +9,7 @@ import { OverviewModel } from '../overviewModel';
 import { RunPageModel } from '../pageModel';
 import { RankStrip } from '../rankStrip';
 import { RunsModel } from '../model';
-import { FakeRunClient, run } from './fakes';
+import { FakeRunClient, noTraining, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -27,7 +27,7 @@ describe('OverviewModel', () => {
     runs = new RunsModel({ client });
     page = new RunPageModel(runs, run(1).run_id);
     const logs = { streams: () => Promise.resolve([]) };
-    model = new OverviewModel(page, client, logs);
+    model = new OverviewModel(page, client, logs, noTraining);
   });
 
   afterEach(() => {

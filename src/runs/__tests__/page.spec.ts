@@ -8,7 +8,8 @@ import { FakeClient } from '../../logs/__tests__/fakeClient';
 import { IRunActions } from '../header';
 import { RunsModel } from '../model';
 import { RunPage } from '../page';
-import { FakeRunClient, run } from './fakes';
+import { NumbersModel } from '../../training/numbersModel';
+import { FakeRunClient, noTraining, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -62,7 +63,16 @@ describe('RunPage', () => {
     };
     logClient = new FakeClient(10);
     const runClient = client;
-    page = new RunPage({ runId, runs, runClient, logClient, actions, trans });
+    page = new RunPage({
+      runId,
+      runs,
+      runClient,
+      logClient,
+      training: noTraining,
+      numbers: new NumbersModel(noTraining, runs),
+      actions,
+      trans
+    });
     Widget.attach(page, document.body);
     await until(() => page.node.querySelector('h1, [role="alert"]') !== null);
   }

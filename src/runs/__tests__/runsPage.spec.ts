@@ -17,7 +17,8 @@ import {
 } from '../runsView';
 import { IRun } from '../types';
 import { IViewStore, RunsViews } from '../views';
-import { FakeRunClient, run } from './fakes';
+import { NumbersModel } from '../../training/numbersModel';
+import { FakeRunClient, noTraining, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -162,12 +163,19 @@ describe('The page of runs', () => {
       cancel: some => tell(`cancel ${some.map(one => one.name).join(', ')}`),
       remove: some => tell(`delete ${some.map(one => one.name).join(', ')}`),
       runAgain: ({ name }) => tell(`again ${name}`),
+      compare: some => tell(`compare ${some.map(one => one.name).join(', ')}`),
       copyId: ({ run_id }) => tell(`copy ${run_id}`),
       newRun: () => tell('new'),
       nameView: () => Promise.resolve('Mine')
     };
     views = new RunsViews(null);
-    page = new RunsPage({ model, views, actions, trans });
+    page = new RunsPage({
+      model,
+      numbers: new NumbersModel(noTraining, model),
+      views,
+      actions,
+      trans
+    });
     Widget.attach(page, document.body);
     await until(() => model.loaded && !text().includes('Loading…'));
     await until(() => rows().length > 0 || runs.length === 0);

@@ -1,0 +1,54 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { spanText } from '../runs/words';
+import { IMetricSummary, IRunAlarm, IRunNumbers } from './client';
+import { valueText } from './curveData';
+
+/** The value of the course that lists show: loss 0.031; empty where there is none. */
+export function newestText({
+  course_name: name,
+  summary
+}: IRunNumbers): string {
+  const value = name === null ? undefined : summary.metrics[name];
+  if (name === null || value === undefined) {
+    return '';
+  }
+  return `${name} ${value.value === null ? 'NaN' : valueText(value.value)}`;
+}
+
+/** How far a run is: step 120 of 1000; empty where it is unknown. */
+export function stepText(
+  { progress }: IMetricSummary,
+  trans: TranslationBundle
+): string {
+  if (!progress) {
+    return '';
+  }
+  return progress.total === null
+    ? trans.__('step %1', progress.step)
+    : trans.__('step %1 of %2', progress.step, progress.total);
+}
+
+/** The time left: 12 min left; empty where it is unknown. */
+export function leftText(
+  { progress }: IMetricSummary,
+  trans: TranslationBundle
+): string {
+  const seconds = progress?.seconds_left ?? null;
+  return seconds === null ? '' : trans.__('%1 left', spanText(seconds, trans));
+}
+
+/** An alarm in a few words. */
+export function alarmText(alarm: IRunAlarm, trans: TranslationBundle): string {
+  const titles: Readonly<Record<IRunAlarm['code'], string>> = {
+    nan: trans.__('Loss is not finite'),
+    spike: trans.__('Loss has jumped'),
+    hang: trans.__('Run hangs'),
+    straggler: trans.__('Slow rank'),
+    gpu_idle: trans.__('Idle GPU')
+  };
+  const { code, message, rank } = alarm;
+  return rank === null
+    ? trans.__('%1: %2', titles[code], message)
+    : trans.__('%1: rank %2, %3', titles[code], rank, message);
+}
