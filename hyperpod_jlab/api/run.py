@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import aclosing
+from importlib import import_module
 from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,54 @@ class Run:
         """The run as plain data, as ``hpj show --json`` prints it."""
         data: dict[str, Any] = to_plain(self.view)
         return data
+
+    def metrics(
+        self,
+        *,
+        name: str | Sequence[str] | None = None,
+        rank: int | Sequence[int] | None = None,
+    ) -> Any:
+        """The numbers that the ranks print, so far: loss, learning rate, step time and others.
+
+        Args:
+            name: One name or several; default: all.
+            rank: One global rank or several; default: all.
+
+        Returns:
+            A pandas ``DataFrame`` with the columns ``name``, ``rank``, ``attempt``, ``step``, ``time`` (Unix seconds) and ``value`` if pandas is installed; otherwise a
+            list of dictionaries with these keys. A missing step, and a value that is not finite, is None (NaN in pandas).
+
+        Raises:
+            NotFoundError: The run does not exist any more.
+        """
+        names = [name] if isinstance(name, str) else list(name or ())
+        for one in names:
+            check_text(one, "name", "a name, or a list of names", optional=False)
+        ranks = ranks_of(rank) or ()
+
+        async def read() -> list[dict[str, Any]]:
+            metrics = await asyncio.to_thread(self._hyperpod.metrics.get, self.run_id)
+            await asyncio.to_thread(metrics.refresh)
+            return [
+                {
+                    "name": series.name,
+                    "rank": series.rank,
+                    "attempt": series.attempt,
+                    "step": step,
+                    "time": moment,
+                    "value": value,
+                }
+                for series in metrics.series(names, ranks)
+                for step, moment, value in series.points
+            ]
+
+        rows = background.call(read())
+        try:
+            pandas: Any = import_module("pandas")
+        except ImportError:
+            return rows
+        columns = ["name", "rank", "attempt", "step", "time", "value"]
+        return pandas.DataFrame(rows, columns=columns)
 
     def logs(
         self,

@@ -40,7 +40,7 @@ from hyperpod_jlab.storage.removal import remove_tree
 # launcher would not use, an impossible number, or a part that does not match is not a frame.
 
 _LOG_FRAME = re.compile(
-    rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|[0-9]{1,4})@([0-9]{1,15})([|\\])([ >])"
+    rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|metrics|[0-9]{1,4})@([0-9]{1,15})([|\\])([ >])"
     rb"([^\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]*)"
 )
 _ESCAPED = re.compile(rb"\\(?:(\\)|(r)|x([0-9a-f]{2}))")
@@ -54,22 +54,23 @@ class LogBytes:
     Attributes:
         attempt: The launchers' attempt number.
         node: The node's rank.
-        local_rank: The local rank; None for the node's own log.
+        stream: The local rank; `node` for the node's own log, `metrics` for the numbers that its ranks print.
         offset: Their offset in the file.
         data: The bytes, including a following line feed.
     """
 
     attempt: int
     node: int
-    local_rank: int | None
+    stream: str
     offset: int
     data: bytes
 
     @property
     def path(self) -> str:
-        """The log's path, relative to the records folder."""
-        rank = "" if self.local_rank is None else f".rank-{self.local_rank}"
-        return f"logs/attempt-{self.attempt}/node-{self.node}{rank}.log"
+        """The file's path, relative to the records folder."""
+        names = {"node": ".log", "metrics": ".metrics.jsonl"}
+        name = names.get(self.stream) or f".rank-{int(self.stream)}.log"
+        return f"logs/attempt-{self.attempt}/node-{self.node}{name}"
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def read_bytes(line: bytes) -> LogBytes | None:
     return LogBytes(
         int(attempt),
         int(node),
-        None if stream == b"node" else int(stream),
+        stream.decode(),
         int(offset),
         (body if sign == b"|" else _ESCAPED.sub(_unescape, body)) + b"\n" * (line_end == b" "),
     )
