@@ -36,7 +36,7 @@ def rebuilt(lines):
         assert len(line) <= LONGEST_LINE
         read = read_bytes(line)
         assert isinstance(read, LogBytes)
-        assert (read.attempt, read.node, read.local_rank) == (1, 0, 3)
+        assert (read.attempt, read.node, read.stream) == (1, 0, "3")
         assert read.offset == len(data)
         data += read.data
     return data

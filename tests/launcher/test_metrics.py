@@ -1,0 +1,436 @@
+"""Numbers in what ranks print: read by the launcher's own process, into records."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperpod_jlab.launcher.alarms import Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
+from hyperpod_jlab.launcher.assemble import launcher_source
+from hyperpod_jlab.launcher.metric_lines import LineNumbers, MetricParser, may_have_numbers
+from hyperpod_jlab.launcher.metrics import RankReader, Spacing, compile_patterns
+
+RECORDS = Path(__file__).parent / "trainers"
+
+
+def read(text: bytes, patterns: Mapping[str, str] | None = None) -> list[LineNumbers]:
+    """All numbers of a text, as they come when it is read in one go."""
+    parser = MetricParser(compile_patterns(patterns or {}))
+    found = []
+    for line in text.replace(b"\r", b"\n").split(b"\n"):
+        found += parser.read(line)
+    return found + parser.flush()
+
+
+def values(text: bytes) -> dict[str, float]:
+    """The values of the last numbers of a text."""
+    return read(text)[-1].values
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "total", "expected"),
+    [
+        (b"step 10 loss 2.31", 10, None, {"loss": 2.31}),
+        (b"step=10 loss=2.31 lr=1e-4", 10, None, {"loss": 2.31, "learning_rate": 1e-4}),
+        (b"loss: 2.31", None, None, {"loss": 2.31}),
+        (b'{"step": 3, "loss": 0.5, "custom": 7}', 3, None, {"loss": 0.5, "custom": 7.0}),
+        (
+            b"12,892 tok/s | step 1/60 | loss 2.2",
+            1,
+            60,
+            {"loss": 2.2, "tokens_per_second": 12892.0},
+        ),
+        (b"iter 10: loss 3.2, time 120.33ms", 10, None, {"loss": 3.2, "step_time": 0.12033}),
+        (b"\x1b[31mstep: 1  \x1b[32mloss:  7.5\x1b[0m", 1, None, {"loss": 7.5}),
+        (b"[10]\ttrain-rmse:0.5\teval-rmse:0.6", 10, None, {"train-rmse": 0.5, "eval-rmse": 0.6}),
+        (
+            b"validation: loss 1.5, accuracy 65.72%",
+            None,
+            None,
+            {"eval_loss": 1.5, "eval_accuracy": 65.72},
+        ),
+        (
+            b"Test set: Average loss: 0.5, Accuracy: 98/100 (98%)",
+            None,
+            None,
+            {"eval_loss": 0.5, "eval_accuracy": 0.98},
+        ),
+    ],
+)
+def test_lines_with_numbers(
+    line: bytes, step: int | None, total: int | None, expected: dict[str, float]
+) -> None:
+    assert may_have_numbers(line)
+    (found,) = read(line)
+    assert (found.step, found.total) == (step, total)
+    assert found.values == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"packet loss 0%",
+        b"we saw a loss of 3 percent",
+        b"data loss prevention: 3 rules",
+        b"loss.py:12: warning",
+        b"learning_rate: 0.001",
+        b"Namespace(lr=0.001, epochs=3)",
+        b'    loss = {"loss": 2.31}["losses"]',
+        b"assert loss == 2.31",
+        b"GET /train?step=1&loss=2.1 HTTP/1.1",
+        b"Map:  30%|###| 300/1000 [00:01<00:02, 250.00 examples/s]",
+        b"Downloading: 45%|###  | 1.2G/2.5G [00:10<00:12, 110MB/s]",
+        "loss \N{ARABIC-INDIC DIGIT THREE}.5 step \N{ARABIC-INDIC DIGIT ONE}".encode(),
+    ],
+)
+def test_lines_without(line: bytes) -> None:
+    assert read(line) == []
+
+
+@pytest.mark.parametrize("text", [b"nan", b"NaN", b"NAN", b"inf", b"-inf", b"Infinity"])
+def test_all_spellings_of_what_is_not_finite(text: bytes) -> None:
+    assert not math.isfinite(values(b"step 3 loss " + text)["loss"])
+
+
+def test_bad_numbers_and_names() -> None:
+    assert read(b"step 1 loss " + b"9" * 401) == []
+    assert read(b"step 1 loss 1e400") == []
+    assert read(b"x" * 10_000 + b"=1 step 1") == []
+    assert values(b"step 1 loss 0.5 " + b"x" * 10_000)["loss"] == 0.5
+
+
+def test_steps_that_begin_anew_with_each_epoch_go_on() -> None:
+    text = b"".join(
+        b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step) for epoch in (1, 2) for step in (10, 20)
+    )
+    assert [one.step for one in read(text)] == [10, 20, 30, 40]
+
+
+def test_a_bar_is_told_once_a_step_with_its_last_values() -> None:
+    bar = b"\r 10%%|#| %d/100 [00:01<00:09,  9.9it/s, loss=%s]"
+    text = b"".join(bar % one for one in ((1, b"9.0"), (1, b"2.5"), (2, b"2.5"), (2, b"2.0")))
+    found = read(text)
+    assert [(one.step, one.total, one.values["loss"]) for one in found] == [
+        (1, 100, 2.5),
+        (2, 100, 2.0),
+    ]
+
+
+def test_the_user_s_rules() -> None:
+    (found,) = read(b"PSNR 31.5 dB", {"psnr": r"PSNR ([0-9.]+)", "bad": "("})
+    assert found.values == {"psnr": 31.5}
+
+
+# --------------------------------------------------------------------------------------------------
+# Recorded output of trainers, and of programs that train nothing (trainers/README.md).
+
+
+def truth_of(path: Path) -> dict[str, Any]:
+    """What the trainer itself says that it printed."""
+    truth: dict[str, Any] = json.loads(path.read_text())
+    return truth
+
+
+@pytest.mark.parametrize("path", sorted(RECORDS.glob("*.json")), ids=lambda path: path.stem)
+def test_recorded_trainers(path: Path) -> None:
+    truth = truth_of(path)
+    found = read(path.with_suffix(".log").read_bytes())
+    for name, points in truth["series"].items():
+        printed = [(one.step, one.values[name]) for one in found if name in one.values]
+        expected = [value for _, value in points if value is not None]
+        finite = [value for _, value in printed if math.isfinite(value)]
+        assert finite == pytest.approx(expected, rel=1e-6), name
+        if truth.get("has_steps", True):
+            assert [step for step, _ in printed] == [step for step, _ in points], name
+    assert {one for each in found for one in each.values} <= {
+        *truth["series"],
+        *truth.get("others", []),
+    }
+
+
+@pytest.mark.parametrize(
+    "path", sorted((RECORDS / "ordinary").glob("*.log")), ids=lambda path: path.stem
+)
+def test_ordinary_logs_give_no_series(path: Path) -> None:
+    assert read(path.read_bytes()) == []
+
+
+def test_there_are_enough_records() -> None:
+    trainers = {path.stem.split("_")[0].rstrip("0123456789") for path in RECORDS.glob("*.json")}
+    assert len(trainers) >= 12
+    assert len(list((RECORDS / "ordinary").glob("*.log"))) >= 50
+
+
+# --------------------------------------------------------------------------------------------------
+# Following a log.
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "node-0.rank-0.log"
+    path.touch()
+    return path
+
+
+def poll(reader: RankReader, *, is_last: bool = False) -> list[Mapping[str, Any]]:
+    """The records of one turn."""
+    return reader.poll(time.monotonic(), is_last)[0]
+
+
+def test_a_line_that_comes_in_pieces_is_one(log: Path) -> None:
+    reader = RankReader(str(log), 3, {})
+    found = []
+    for part in (b"step 1 lo", b"ss 2.", b"5\nstep 2 loss 2.25"):
+        with log.open("ab") as file:
+            file.write(part)
+        found += poll(reader)
+    found += poll(reader, is_last=True)
+    assert [(one["rank"], one["step"], one["values"]) for one in found] == [
+        (3, 1, {"loss": 2.5}),
+        (3, 2, {"loss": 2.25}),
+    ]
+
+
+def test_of_a_flood_the_newest_and_what_is_not_finite(log: Path) -> None:
+    reader = RankReader(str(log), 0, {})
+    lines = [b"step %d loss 0.%d\n" % (step, step) for step in range(2000)]
+    lines[1500] = b"step 1500 loss nan\n"
+    log.write_bytes(b"".join(lines))
+    found = poll(reader)
+    steps = [one["step"] for one in found]
+    assert steps[-1] == 1999
+    assert len(steps) <= reader.MAX_LINES + 1
+    assert {"loss": "nan"} in [one["values"] for one in found]
+
+
+def test_a_log_that_is_replaced_is_read_from_its_beginning(log: Path) -> None:
+    reader = RankReader(str(log), 0, {})
+    log.write_bytes(b"step 1 loss 2.5\nstep 2 loss 2.25\n")
+    assert len(poll(reader)) == 2
+    log.write_bytes(b"step 3 loss 2.0\n")
+    assert [one["step"] for one in poll(reader)] == [3]
+
+
+def test_many_records_get_farther_apart_and_the_newest_stays() -> None:
+    spacing = Spacing()
+    now = 0.0
+    kept = 0
+    for step in range(40_000):
+        now += 0.01
+        kept += len(spacing.take({"time": now, "step": step, "values": {"loss": 1.0}}, now))
+    assert 20_000 < kept < 21_000
+    assert [one["step"] for one in spacing.flush()] == [39_999]
+
+
+# --------------------------------------------------------------------------------------------------
+# Alarms, with the time as they are told it.
+
+
+def test_a_loss_that_is_not_finite_is_told_once_until_it_is_over() -> None:
+    alarms = LossAlarms(2)
+    told = []
+    course = [1.0] * 3 + [math.nan] * 5 + [1.0] * 12 + [math.inf]
+    for step, loss in enumerate(course):
+        told += alarms.add({"loss": loss, "grad_norm": math.nan}, step, float(step))
+    assert [(one.code, one.is_over, one.rank) for one in told] == [
+        ("nan", False, 2),
+        ("nan", True, 2),
+        ("nan", False, 2),
+    ]
+    assert told[0].message == "loss is nan at step 3"
+
+
+def test_a_loss_far_above_its_course() -> None:
+    alarms = LossAlarms(0)
+    told = []
+    for step in range(60):
+        told += alarms.add({"loss": 2.0 + 0.01 * (step % 5)}, step, step)
+    assert told == []
+    assert alarms.add({"loss": 9.0}, 60, 60) == []  # one bad batch
+    assert alarms.add({"loss": 2.0}, 61, 61) == []
+    for step in range(62, 66):
+        told += alarms.add({"loss": 9.0}, step, step)
+    assert [(one.code, one.since) for one in told] == [("spike", 64)]
+
+
+def courses(count: int, seconds: float, steps: int = 20) -> list[Course]:
+    """Ranks that reported so many steps, one each so many seconds."""
+    ranks = [Course(rank) for rank in range(count)]
+    for course in ranks:
+        for step in range(steps):
+            course.report(step, step * seconds)
+            course.printed_at = step * seconds
+    return ranks
+
+
+def test_a_hang_is_found_within_three_steps_and_ten_seconds() -> None:
+    ranks = courses(2, 2.0)
+    ranks[0].report(20, 40.0)
+    hang = HangAlarm()
+    found = next(
+        (now, alarm)
+        for now in range(40, 80)
+        if (alarm := hang.check(ranks, float(now), 1000.0 + now)) is not None
+    )
+    assert found[0] - 40 <= 3 * 2 + 10
+    assert (found[1].code, found[1].rank) == ("hang", 1)
+    assert "behind step 20: rank 1" in found[1].message
+    assert hang.check(ranks, 90.0, 1090.0) is None  # told once
+    ranks[1].report(20, 91.0)
+    ranks[1].printed_at = ranks[0].printed_at = 91.0
+    over = hang.check(ranks, 91.5, 1091.5)
+    assert over is not None
+    assert over.is_over
+
+
+def test_a_pause_that_was_there_before_is_no_hang() -> None:
+    ranks = courses(1, 1.0)
+    ranks[0].report(20, 60.0)  # a checkpoint of 41 s
+    ranks[0].printed_at = 60.0
+    assert HangAlarm().check(ranks, 105.0, 0.0) is None
+
+
+def test_output_without_numbers_is_no_hang_and_ranks_without_numbers_are_never_one() -> None:
+    ranks = courses(1, 1.0)
+    ranks[0].printed_at = 200.0
+    assert HangAlarm().check(ranks, 201.0, 0.0) is None
+    assert HangAlarm().check([Course(0)], 1e6, 0.0) is None
+
+
+def test_a_rank_that_is_slower_than_the_others() -> None:
+    ranks = [*courses(3, 1.0), courses(1, 1.8)[0]]
+    ranks[3].rank = 3
+    straggler = StragglerAlarm()
+    (alarm,) = straggler.check(ranks, 5.0)
+    assert (alarm.code, alarm.rank) == ("straggler", 3)
+    assert straggler.check(ranks, 6.0) == []
+
+
+def test_a_gpu_that_is_idle_while_others_compute() -> None:
+    gpus = GpuAlarm()
+    told = []
+    for second in range(0, 90, 5):
+        told += gpus.add([(0, 95.0), (1, 0.0)], [4, 5], float(second))
+    assert [(one.code, one.rank, one.since) for one in told] == [("gpu_idle", 5, 0.0)]
+    assert gpus.add([(0, 0.0), (1, 0.0)], [4, 5], 95.0) == []
+    assert [one.is_over for one in gpus.add([(0, 95.0), (1, 90.0)], [4, 5], 100.0)] == [True]
+
+
+# --------------------------------------------------------------------------------------------------
+# The process itself.
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    (tmp_path / "launcher.py").write_bytes(launcher_source())
+    (tmp_path / "logs" / "attempt-1").mkdir(parents=True)
+    (tmp_path / "status" / "attempt-1").mkdir(parents=True)
+    (tmp_path / "logs" / "attempt-1" / "node-0.rank-0.log").touch()
+    return tmp_path
+
+
+@pytest.fixture
+def start(bundle: Path) -> Any:
+    processes = []
+
+    def begin(**plan: Any) -> subprocess.Popen[bytes]:
+        document = {"format": 1, "run_id": "r", "launcher": "python", **plan}
+        (bundle / "launch.json").write_text(json.dumps(document))
+        words = ["metrics", "--attempt=1", "--node-rank=0"]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(bundle / "launcher.py"), *words],
+            stdout=subprocess.PIPE,
+        )
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def records(bundle: Path) -> list[dict[str, Any]]:
+    """What the process has written."""
+    path = bundle / "logs" / "attempt-1" / "node-0.metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write(bundle: Path, text: bytes) -> None:
+    with (bundle / "logs" / "attempt-1" / "node-0.rank-0.log").open("ab") as file:
+        file.write(text)
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_it_follows_and_reads_the_rest_when_it_is_to_end(bundle: Path, start: Start) -> None:
+    process = start()
+    write(bundle, b"step 1 loss 2.5\n")
+    until(lambda: len(records(bundle)) == 2)
+    write(bundle, b"step 2 loss 2.25")
+    process.terminate()
+    assert process.wait(10) == 0
+    found = records(bundle)
+    assert found[0] == {"format": 1}
+    assert [(one["step"], one["values"]) for one in found[1:]] == [
+        (1, {"loss": 2.5}),
+        (2, {"loss": 2.25}),
+    ]
+
+
+def test_an_alarm_runs_its_command_once_and_ends_the_attempt(bundle: Path, start: Start) -> None:
+    told = bundle / "told"
+    command = f'echo "$HYPERPOD_ALARM_CODE $HYPERPOD_ALARM_RANK $HYPERPOD_ALARM_MESSAGE" >> {told}'
+    process = start(alarms={"command": command, "stop_on": ["nan"]})
+    write(bundle, b"step 1 loss nan\nstep 2 loss nan\n")
+    assert process.wait(20) == 10
+    stop = json.loads((bundle / "status" / "attempt-1" / ".node-0.alarm.json").read_text())
+    assert stop == {"message": "nan: loss is nan at step 1"}
+    until(told.exists)
+    until(lambda: told.read_text() == "nan 0 loss is nan at step 1\n")
+    (alarm,) = [one for one in records(bundle) if "alarm" in one]
+    assert (alarm["alarm"], alarm["rank"]) == ("nan", 0)
+    assert process.stdout is not None
+    assert b"hyperpod: alarm nan: rank 0: loss is nan at step 1" in process.stdout.read()
+
+
+def test_an_alarm_ends_nothing_unless_the_spec_says_so(bundle: Path, start: Start) -> None:
+    process = start()
+    write(bundle, b"step 1 loss nan\n")
+    until(lambda: any("alarm" in one for one in records(bundle)))
+    write(bundle, b"step 2 loss 1.5\n")
+    until(lambda: any(one.get("step") == 2 for one in records(bundle)))
+    assert process.poll() is None
+
+
+def test_a_webhook_that_hangs_holds_nothing_up(bundle: Path, start: Start) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        process = start(alarms={"webhook": f"http://127.0.0.1:{port}/alarm"})
+        write(bundle, b"step 1 loss nan\n")
+        connection, _ = server.accept()
+        with connection:
+            write(bundle, b"step 2 loss 1.5\n")
+            until(lambda: any(one.get("step") == 2 for one in records(bundle)))
+            connection.settimeout(20)
+            assert b"POST /alarm" in connection.recv(4096)
+        process.terminate()
+        assert process.wait(10) == 0
