@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 from axe_playwright_python.sync_playwright import Axe
@@ -117,8 +118,15 @@ def run_tab(shown: Locator, tab: str) -> Locator:
 
 def more_action(shown: Locator, action: str) -> None:
     """Choose an action of a run from the menu of its page."""
-    shown.get_by_role("button", name="More actions").click()
-    shown.page.locator(".lm-Menu").get_by_text(action, exact=True).click()
+    item = shown.page.locator(".lm-Menu").get_by_text(action, exact=True)
+    # What a cluster can do is known a moment after the page is there.
+    for _ in range(20):
+        shown.get_by_role("button", name="More actions").click()
+        with contextlib.suppress(AssertionError):
+            expect(item).to_be_visible(timeout=500)
+            break
+        shown.page.keyboard.press("Escape")
+    item.click()
 
 
 def hide_page(page: Page, *, hidden: bool = True) -> None:
