@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Pattern
 
 MAX_LINE = 4096
 """Bytes of a line that are looked at."""
 MAX_NAMES = 40
 """Names in one line."""
+MAX_SETTINGS = 12
+"""Names in a line without a step and a loss, above which it is a dump of settings."""
 
 _NUMBER = (
     rb"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
@@ -40,7 +42,7 @@ STEP = re.compile(
     re.I,
 )
 EPOCH = re.compile(
-    rb"(?<![\w./@-])epoch\b['\"]?\s*[=:#]?\s*['\"\[]?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
+    rb"(?<![\w./@-])epoch(?:\(train\)|\b)['\"]?\s*[=:#]?\s*['\"\[]?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
     re.I,
 )
 BAR = re.compile(
@@ -55,7 +57,7 @@ EPOCH_AND_STEP = re.compile(rb"\s*([0-9]{1,9})\|([0-9]{1,12})\|")
 LONE_EPOCH = re.compile(rb"\W*epochs?\W*[0-9]+(?:\s*/\s*[0-9]+)?\W*", re.I)
 ROUND = re.compile(rb"^\[([0-9]{1,9})\]\s")
 PHASE = re.compile(
-    rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - | loss at )|(?:^|\s)validate step",
+    rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - | loss at | metrics )|(?:^|\s)validate step",
     re.I,
 )
 OTHER_BAR = re.compile(
@@ -66,7 +68,7 @@ OTHER_BAR = re.compile(
 """What stands before a bar that is not the training's."""
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|[\x08]+")
 CODE = re.compile(
-    rb"\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|\bprint\(|\bf['\"]"
+    rb"`|\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
 )
 """A line of a program's text, as tracebacks and compilers show it."""
 NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
@@ -79,58 +81,18 @@ KEYWORDS = (
 )
 """A text without any of these (in lower case) has no numbers for us."""
 
-_PRIMARY = frozenset(
-    [
-        "loss",
-        "acc",
-        "accuracy",
-        "ppl",
-        "perplexity",
-        "reward",
-        "rewards",
-        "auc",
-        "f1",
-        "bleu",
-        "rouge",
-        "iou",
-        "miou",
-        "map",
-        "mse",
-        "rmse",
-        "mae",
-        "nll",
-        "wer",
-        "cer",
-        "logloss",
-        "elbo",
-        "kl",
-        "entropy",
-        "top1",
-        "top5",
-        "acc1",
-        "acc5",
-        "score",
-    ]
+
+def _words(*lines: str) -> FrozenSet[str]:
+    return frozenset(" ".join(lines).split())
+
+
+_PRIMARY = _words(
+    "loss acc accuracy ppl perplexity reward rewards auc f1 bleu rouge iou miou map mse",
+    "rmse mae nll wer cer logloss elbo kl entropy top1 top5 acc1 acc5 score",
 )
-_SECONDARY = frozenset(
-    [
-        "learning_rate",
-        "lr",
-        "tokens_per_second",
-        "samples_per_second",
-        "step_time",
-        "tflops",
-        "mfu",
-        "memory",
-        "throughput",
-        "l1",
-        "l2",
-        "precision",
-        "recall",
-        "error",
-        "grad_norm",
-        "gnorm",
-    ]
+_SECONDARY = _words(
+    "learning_rate lr tokens_per_second samples_per_second step_time tflops mfu memory",
+    "throughput l1 l2 precision recall error grad_norm gnorm",
 )
 _ALIASES: Dict[str, str] = {}
 for _target, _names in {
@@ -138,11 +100,11 @@ for _target, _names in {
     " loss/train loss/train/total train_loss_step global_avg_loss actor/loss",
     "eval_loss": "eval_loss eval/loss val_loss val/loss valid_loss validation_loss validation/loss dev_loss loss/val valid/loss test_loss"
     " loss/eval lm_loss_validation",
-    "learning_rate": "learning_rate lr train/learning_rate train/lr learning/rate lr-adamw lr-adam lr-sgd",
+    "learning_rate": "learning_rate lr train/learning_rate train/lr learning/rate lr-adamw lr-adam lr-sgd actor/lr",
     "grad_norm": "grad_norm gradnorm gradient_norm gnorm train/grad_norm train/gnorm total_norm grad/norm l2_norm/grad/global actor/grad_norm",
     "accuracy": "accuracy acc train_acc train_accuracy train/acc train/accuracy training_accuracy",
     "tokens_per_second": "tokens_per_second tokens_per_sec tokens/s tokens/sec tok/s tok/sec tps tgs tokens_per_second_per_gpu"
-    " tokens/s/device tokens/sec/gpu tokens_per_sec_per_gpu train_tokens_per_second throughput/tokens_per_sec",
+    " tokens/s/device wps tokens/sec/gpu tokens_per_sec_per_gpu train_tokens_per_second throughput/tokens_per_sec",
     "samples_per_second": "samples_per_second samples_per_sec samples/s samples/sec examples/s examples/sec images/s images/sec img/s"
     " imgs/s runningavgsamplespersec samplespersec currsamplespersec",
     "step_time": "step_time time_per_step iter_time iteration_time time_per_iteration s/it sec/it time/step train_step_timing elapsed_time_per_iteration"
@@ -151,129 +113,22 @@ for _target, _names in {
 }.items():
     _ALIASES.update((_name, _target) for _name in _names.split())
 
-_IGNORED = frozenset(
-    [
-        "step",
-        "steps",
-        "global_step",
-        "globalstep",
-        "iter",
-        "iteration",
-        "iterations",
-        "it",
-        "update",
-        "num_updates",
-        "updates",
-        "batch",
-        "epoch",
-        "epochs",
-        "round",
-        "rank",
-        "local_rank",
-        "pid",
-        "port",
-        "seed",
-        "time",
-        "timestamp",
-        "ts",
-        "eta",
-        "gpu",
-        "gpus",
-        "node",
-        "nodes",
-        "world_size",
-        "version",
-        "line",
-        "v_num",
-        "skipped",
-        "wall",
-        "train_wall",
-        "bsz",
-        "ups",
-        "wpb",
-        "level",
-        "lineno",
-        "thread",
-        "process",
-        "created",
-        "msecs",
-        "elapsed",
-        "remaining",
-        "total",
-        "runtime",
-        "train_runtime",
-        "eval_runtime",
-        "num_examples",
-        "consumed_samples",
-        "global_batch_size",
-        "batch_size",
-        "micro_step",
-        "microstep",
-        "max_steps",
-        "num_train_epochs",
-        "date",
-        "data",
-        "data_time",
-        "seconds",
-        "duration",
-        "ms",
-        "loss_scale",
-    ]
+_IGNORED = _words(
+    "step steps global_step globalstep iter iteration iterations it update num_updates",
+    "updates batch epoch epochs round rank local_rank pid port seed time timestamp ts eta",
+    "gpu gpus node nodes world_size version line v_num skipped wall train_wall bsz ups",
+    "wpb level lineno thread process created msecs elapsed remaining total runtime",
+    "train_runtime eval_runtime num_examples consumed_samples global_batch_size",
+    "batch_size micro_step microstep max_steps num_train_epochs date data data_time",
+    "duration ms loss_scale",
 )
-_MODIFIERS = frozenset(
-    [
-        "train",
-        "training",
-        "val",
-        "valid",
-        "validation",
-        "eval",
-        "test",
-        "lm",
-        "dev",
-        "grad",
-        "gradient",
-        "learning",
-        "mean",
-        "avg",
-        "average",
-        "total",
-        "top",
-        "tokens",
-        "samples",
-        "examples",
-        "images",
-        "step",
-        "iter",
-        "iteration",
-        "elapsed",
-        "time",
-        "per",
-        "time_per",
-        "throughput",
-        "running",
-        "global",
-        "l2",
-        "max",
-        "min",
-        "moving",
-    ]
+_MODIFIERS = _words(
+    "train training val valid validation eval test lm dev grad gradient learning mean avg",
+    "average total top tokens samples examples images step iter iteration elapsed time",
+    "per time_per throughput running global l2 max min moving",
 )
-_NOT_A_LOSS = frozenset(
-    [
-        "scale",
-        "weight",
-        "weights",
-        "coef",
-        "coeff",
-        "coefficient",
-        "fn",
-        "function",
-        "type",
-        "reduction",
-        "ratio",
-        "factor",
-    ]
+_NOT_A_LOSS = _words(
+    "scale weight weights coef coeff coefficient fn function type reduction ratio factor",
 )
 
 
@@ -291,11 +146,18 @@ def may_have_numbers(text: bytes) -> bool:
     return any(word in lowered for word in KEYWORDS)
 
 
-_SPOKEN = frozenset(["score", "error", "kl", "entropy", "map", "f1", "auc", "reward", "rewards"])
+_SPOKEN = _words(
+    "score error kl entropy map f1 auc reward rewards",
+)
 """Words that need a sign between them and their number: they stand in sentences too."""
 
-_COUNTS = frozenset(["max", "min", "num", "number", "total", "n", "size", "count"])
-_TIMES = frozenset(["time", "batch_time", "iter_time", "step_time_s", "dt"])
+_COUNTS = _words(
+    "max min num number total n size count",
+)
+_TIMES = _words(
+    "time seconds batch_time iter_time step_time_s dt",
+)
+_MAX_STEP_TIME_S = 86_400.0
 _IN_SECONDS = {b"ms": 1e3, b"us": 1e6}
 _SET_NAME = re.compile(r"(train|valid|val|eval|test)\w*('s)?")
 
@@ -517,7 +379,10 @@ class MetricParser:
         """The metrics of a line; empty unless one of them leaves no doubt."""
         found: Dict[str, float] = {}
         is_sure = False
-        for pair in _matches(text)[:MAX_NAMES]:
+        pairs = _matches(text)[:MAX_NAMES]
+        if len(pairs) > MAX_SETTINGS and not has_step and b"loss" not in text.lower():
+            return {}  # the settings of a program
+        for pair in pairs:
             name = pair.series
             kind = _kind(name)
             value = pair.value(name)
@@ -525,7 +390,8 @@ class MetricParser:
                 continue
             if pair.is_spaced and name.lower() in _SPOKEN:
                 continue
-            if kind == "primary" or (kind == "secondary" and has_step):
+            is_rate = kind == "secondary" and has_step and not pair.is_spaced
+            if kind == "primary" or is_rate:
                 is_sure = is_sure or has_step or pair.has_point
             found.setdefault(name, value)
         if is_sure:
@@ -558,6 +424,8 @@ class Pair(NamedTuple):
         """The name of its series."""
         name = normal_name(self.name)
         is_time = self.unit in (b"ms", b"s", b"us") or self.unit.startswith(b"(")
+        # With a sign, and not as a word in quotes, which is a time of day more often.
+        is_time = is_time or self.separator.strip() in (b":", b"=")
         return "step_time" if is_time and name.lower() in _TIMES else name
 
     def value(self, series: str) -> Optional[float]:
@@ -570,7 +438,7 @@ class Pair(NamedTuple):
             return float("%.6g" % (value / max(1.0, float(self.unit[1:])))) if is_share else None
         if series == "step_time":
             value /= _IN_SECONDS.get(self.unit, 1e3 if "(ms)" in self.name else 1.0)
-            return float("%.6g" % value)
+            return float("%.6g" % value) if value < _MAX_STEP_TIME_S else None
         return value
 
 
@@ -610,7 +478,7 @@ def _matches(text: bytes) -> List[Pair]:
 
 def normal_name(printed: str) -> str:
     """The name of a series: one of ours for what everybody prints, else as it is printed, without the words before it."""
-    words = printed.replace("(ms)", "").replace("(s)", "").split()
+    words = printed.replace("(ms)", "").replace("(s)", "").replace(" in s", "").split()
     kept = words[-1:]
     for word in reversed(words[:-1]):
         if word.lower().rstrip("s") not in _MODIFIERS and not _SET_NAME.fullmatch(word.lower()):
@@ -626,24 +494,27 @@ def normal_name(printed: str) -> str:
 
 def _kind(name: str) -> str:
     lowered = name.lower()
-    if lowered in _IGNORED:
-        return "ignored"
-    if lowered in _PRIMARY:
-        return "primary"
-    if lowered in _SECONDARY:
-        return "secondary"
+    for kind, names in (("ignored", _IGNORED), ("primary", _PRIMARY), ("secondary", _SECONDARY)):
+        if lowered in names:
+            return kind
     words = [word for word in re.split(r"[\W_]+", lowered) if word]
     if words[-1:] in (["epoch"], ["step"]) and "loss" in words:
         return "primary"
-    if not words or words[-1] in _NOT_A_LOSS or words[-1] in _IGNORED or words[0] in _COUNTS:
-        return "ignored"
-    if "size" in words or "number" in words:
+    if _is_setting(lowered, words):
         return "ignored"
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
     if words[-1] in _PRIMARY or (words[0] == "loss" and len(words) > 1):
         return "primary"
     return "secondary" if words[-1] in _SECONDARY else "other"
+
+
+def _is_setting(lowered: str, words: List[str]) -> bool:
+    """Whether a name is that of a file, a count or a setting."""
+    is_file = lowered.endswith((".py", ".cc", ".cpp", ".cu", ".c", ".h"))
+    if not words or is_file or words[-1] in _NOT_A_LOSS or words[-1] in _IGNORED:
+        return True
+    return words[0] in _COUNTS or "size" in words or "number" in words
 
 
 def to_number(raw: "Optional[bytes]") -> Optional[float]:
