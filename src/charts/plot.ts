@@ -56,14 +56,7 @@ export function drawPlot(
         drag: { x: chart.isZoomable ?? false, y: false },
         points: { size: 6 }
       },
-      scales: {
-        x: { time: chart.xText === undefined },
-        y: chart.isLog
-          ? { distr: 3 }
-          : chart.isFree
-            ? {}
-            : { range: (_, __, largest) => [0, topOf(current, largest)] }
-      },
+      scales: scalesOf(chart, () => current),
       axes: [
         {
           ...axis,
@@ -87,29 +80,7 @@ export function drawPlot(
             splits.map(value => (value === null ? '' : current.text(value)))
         }
       ],
-      series: [
-        {},
-        ...chart.curves.map((curve, index) => ({
-          label: curve.label,
-          stroke: () => colours.curves[index],
-          ...(chart.curves.length === 1 &&
-            !chart.isFree &&
-            !chart.isLog && { fill: () => colours.fill }),
-          width: 1.5,
-          dash: isDashed(index) ? [6, 3] : undefined,
-          points: { show: chart.times.length < 3, filter: pointsAlone },
-          spanGaps: !chart.hasGaps
-        })),
-        ...(chart.band ? [BAND_EDGE, BAND_EDGE] : [])
-      ],
-      ...(chart.band && {
-        bands: [
-          {
-            series: [chart.curves.length + 2, chart.curves.length + 1],
-            fill: () => colours.fill
-          }
-        ]
-      }),
+      ...seriesOf(chart, () => colours),
       hooks: {
         setCursor: [self => onCursor(self.cursor.idx ?? null)],
         draw: [
@@ -147,11 +118,12 @@ export function drawPlot(
   };
 }
 
+type Colours = Record<'text' | 'grid' | 'limit' | 'fill', string> & {
+  curves: string[];
+};
+
 /** The theme's colours, as a canvas understands them. */
-function coloursOf(
-  node: HTMLElement,
-  chart: IChart
-): Record<'text' | 'grid' | 'limit' | 'fill', string> & { curves: string[] } {
+function coloursOf(node: HTMLElement, chart: IChart): Colours {
   const shown = (css: string) => {
     node.style.color = css;
     const { color } = getComputedStyle(node);
@@ -207,6 +179,42 @@ function drawLimit(self: uPlot, limit: number | null, colour: string): void {
   ctx.lineTo(left + width, y);
   ctx.stroke();
   ctx.restore();
+}
+
+/** The axes' ranges: free, logarithmic, or from 0. */
+function scalesOf(chart: IChart, current: () => IChart): uPlot.Scales {
+  const y: uPlot.Scale = chart.isLog
+    ? { distr: 3 }
+    : chart.isFree
+      ? {}
+      : { range: (_, __, largest) => [0, topOf(current(), largest)] };
+  return { x: { time: chart.xText === undefined }, y };
+}
+
+/** The curves, and the band behind them. */
+function seriesOf(
+  chart: IChart,
+  colours: () => Colours
+): Pick<uPlot.Options, 'bands' | 'series'> {
+  const { curves, times } = chart;
+  const isFilled = curves.length === 1 && !chart.isFree && !chart.isLog;
+  const series: uPlot.Series[] = curves.map((curve, index) => ({
+    label: curve.label,
+    stroke: () => colours().curves[index],
+    ...(isFilled && { fill: () => colours().fill }),
+    width: 1.5,
+    dash: isDashed(index) ? [6, 3] : undefined,
+    points: { show: times.length < 3, filter: pointsAlone },
+    spanGaps: !chart.hasGaps
+  }));
+  if (!chart.band) {
+    return { series: [{}, ...series] };
+  }
+  const first = curves.length + 1;
+  return {
+    series: [{}, ...series, BAND_EDGE, BAND_EDGE],
+    bands: [{ series: [first + 1, first], fill: () => colours().fill }]
+  };
 }
 
 /** The edges of a band are not drawn themselves. */

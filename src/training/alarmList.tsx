@@ -14,17 +14,15 @@ export function AlarmList(props: {
 }): JSX.Element | null {
   const { alarms, trans } = props;
   return alarms.length === 0 ? null : (
-    <ul
-      className="jp-HyperPod-Alarms"
-      role="status"
-      aria-label={trans.__('Alarms')}
-    >
-      {alarms.map(alarm => (
-        <li key={alarm.code}>
-          {alarmText(alarm, trans)}
-          <small>{agoText(alarm.since, trans)}</small>
-        </li>
-      ))}
-    </ul>
+    <div role="status">
+      <ul className="jp-HyperPod-Alarms" aria-label={trans.__('Alarms')}>
+        {alarms.map(alarm => (
+          <li key={alarm.code}>
+            {alarmText(alarm, trans)}
+            <small>{agoText(alarm.since, trans)}</small>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }

@@ -33,6 +33,7 @@ export class Shown {
   constructor(runClient = new FakeRunClient()) {
     this.runClient = runClient;
     this.runs = new RunsModel({ client: runClient });
+    this.numbers = new NumbersModel(noTraining, this.runs);
     this.store = new ClusterStore({
       client: this.clusterClient,
       regions: this.regions,
@@ -54,6 +55,7 @@ export class Shown {
   });
   readonly store: ClusterStore;
   readonly runs: RunsModel;
+  readonly numbers: NumbersModel;
   readonly trans = nullTranslator.load('hyperpod_jlab');
   /** What differs from an application with all commands. */
   actions: Partial<IPanelActions> = {};
@@ -73,7 +75,7 @@ export class Shown {
       regions: this.regions,
       runClient: this.runClient,
       runs: this.runs,
-      numbers: new NumbersModel(noTraining, this.runs),
+      numbers: this.numbers,
       adminRights: new AdminRights({
         rights: () => new Promise(() => undefined)
       }),
@@ -115,6 +117,7 @@ export class Shown {
   dispose(): void {
     this.panel.dispose();
     this.store.dispose();
+    this.numbers.dispose();
     this.runs.dispose();
   }
 

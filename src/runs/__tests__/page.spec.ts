@@ -32,6 +32,7 @@ window.ResizeObserver = class {
 describe('RunPage', () => {
   const client = new FakeRunClient();
   let runs: RunsModel;
+  let numbers: NumbersModel;
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
   let hasPorts = false;
@@ -63,13 +64,14 @@ describe('RunPage', () => {
     };
     logClient = new FakeClient(10);
     const runClient = client;
+    numbers = new NumbersModel(noTraining, runs);
     page = new RunPage({
       runId,
       runs,
       runClient,
       logClient,
       training: noTraining,
-      numbers: new NumbersModel(noTraining, runs),
+      numbers,
       actions,
       trans
     });
@@ -107,6 +109,7 @@ describe('RunPage', () => {
 
   afterEach(() => {
     page.dispose();
+    numbers.dispose();
     runs.dispose();
   });
 

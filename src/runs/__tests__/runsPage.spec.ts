@@ -146,11 +146,15 @@ describe('Saved views', () => {
 
 describe('The page of runs', () => {
   let page: RunsPage;
+  let numbers: NumbersModel;
   let client: FakeRunClient;
   let views: RunsViews;
   let done: string[];
 
-  afterEach(() => page.dispose());
+  afterEach(() => {
+    page.dispose();
+    numbers.dispose();
+  });
 
   async function show(...runs: IRun[]): Promise<void> {
     client = new FakeRunClient();
@@ -169,9 +173,10 @@ describe('The page of runs', () => {
       nameView: () => Promise.resolve('Mine')
     };
     views = new RunsViews(null);
+    numbers = new NumbersModel(noTraining, model);
     page = new RunsPage({
       model,
-      numbers: new NumbersModel(noTraining, model),
+      numbers,
       views,
       actions,
       trans
