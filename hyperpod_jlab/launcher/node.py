@@ -68,7 +68,7 @@ class Node:
         self._resources = (
             None
             if arguments.unshared
-            else ResourceLog(files, attempt_paths.resources, self._children)
+            else ResourceLog(files, attempt_paths.resources, self._children, arguments.master_port)
         )
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)

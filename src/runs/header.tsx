@@ -12,6 +12,7 @@ import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import { useTick } from '../components/useTick';
 import type { ICellPlace } from '../logs/place';
+import { INodeServices } from './access';
 import { IRunClient, IRunOverview } from './client';
 import { FailureCard } from './failureCard';
 import { canDelete } from './listMenu';
@@ -313,6 +314,8 @@ function RunAgain(props: {
   );
 }
 
+const NO_SERVICES: readonly INodeServices[] = [];
+
 /** The ways into a run of the user's own, where its cluster has any. */
 export function RunWaysIn(props: {
   run: IRun;
@@ -327,6 +330,7 @@ export function RunWaysIn(props: {
       run={run}
       trans={trans}
       isOffered={isOffered && run.own}
+      services={model.overview?.services ?? NO_SERVICES}
       load={model.loadAccess}
       openPort={(nodeRank, port) => actions.openPort(run, nodeRank, port)}
       copy={command => actions.copyShell(command)}
