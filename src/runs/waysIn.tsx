@@ -3,7 +3,13 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
-import { INodeServices, IRunAccess, IShell, portOf, USUAL_PORT } from './access';
+import {
+  INodeServices,
+  IRunAccess,
+  IShell,
+  portOf,
+  USUAL_PORT
+} from './access';
 import { IRun } from './types';
 
 /**
