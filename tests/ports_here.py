@@ -37,6 +37,10 @@ class HerePort:
         except OSError as error:
             raise UnreachableError("the connection is closed") from error
 
+    async def end(self) -> None:
+        """Say that no more follows."""
+        self._writer.write_eof()
+
     async def close(self) -> None:
         """End it."""
         self._writer.close()
@@ -63,4 +67,4 @@ class PortsHere:
 
 def install() -> None:
     """Give the embedded cluster ports, for good."""
-    LocalOrchestrator.ports = PortsHere()
+    LocalOrchestrator.ports = PortsHere()  # type: ignore[assignment]

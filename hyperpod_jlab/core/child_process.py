@@ -1,9 +1,11 @@
-"""Starting a child process so that the start can be cancelled."""
+"""Starting a child process so that the start can be cancelled, and ending it with its children."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import Mapping
 
 _CANCEL_INTERVAL_S = 0.05
@@ -42,3 +44,18 @@ async def start_child(
             with contextlib.suppress(ProcessLookupError):  # it may have ended
                 start.result().kill()
         raise
+
+
+async def end_child(process: asyncio.subprocess.Process) -> None:
+    """End a process of `start_child` and its children, such as a ProxyCommand of ssh."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    # Others may hold the pipes open, such as the connection's ssh while the remote command runs,
+    # and wait() waits for pipes.
+    pipes = [process._transport.get_pipe_transport(number) for number in range(3)]  # type: ignore[attr-defined]  # noqa: SLF001
+    if not pipes[0].is_closing() or pipes[0].get_write_buffer_size():
+        pipes[0].abort()  # close() would flush the buffer first
+    pipes[1].close()
+    pipes[2].close()
+    await process.wait()

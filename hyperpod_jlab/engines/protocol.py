@@ -406,7 +406,6 @@ class Orchestrator(Submitting, Observing, ABC):
     native_check: NativeCheck | None = None
     job_user: JobUser | None = None
     wait_explainer: WaitExplainer | None = None
-    ports: Ports | None = None
 
     # Properties, so that an engine imports only what a command needs.
 
@@ -443,6 +442,11 @@ class Orchestrator(Submitting, Observing, ABC):
     @property
     def tables(self) -> Tables | None:
         """Nodes, queues and jobs."""
+        return None
+
+    @property
+    def ports(self) -> Ports | None:
+        """Ports and shells of runs' nodes."""
         return None
 
     @property
@@ -522,6 +526,10 @@ class PortStream(Protocol):
         Raises:
             UnreachableError: The other side has closed the connection.
         """
+        ...
+
+    async def end(self) -> None:
+        """Say that no more bytes follow, if the transport can; reading continues."""
         ...
 
     async def close(self) -> None: ...

@@ -29,6 +29,7 @@ PARTS = (
     "streams",
     "tracebacks",
     "processes",
+    "listeners",
     "resources",
     "metric_lines",
     "alarms",

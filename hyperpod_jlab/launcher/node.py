@@ -69,7 +69,7 @@ class Node:
         self._resources = (
             None
             if arguments.unshared
-            else ResourceLog(files, attempt_paths.resources, self._children)
+            else ResourceLog(files, attempt_paths.resources, self._children, arguments.master_port)
         )
         self._metrics: Optional[MetricsChild] = None
         self._peers = PeerWatch(attempt_paths, arguments)

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from .bundle_files import BundleFiles
 from .contract import FORMAT
 from .errors import LauncherError
+from .listeners import read_services
 from .processes import Child, Children
 from .system import available_cpus, send
 
@@ -45,6 +46,20 @@ def read_usage() -> Dict[int, ProcessUsage]:
             except (OSError, ValueError, IndexError):
                 continue
             found[usage.pid] = usage
+    return found
+
+
+def family(pid: int, usage: Mapping[int, ProcessUsage]) -> List[int]:
+    """A process and all below it, as far as they are in `usage`."""
+    children: Dict[int, List[int]] = {}
+    for one in usage.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    found, pending = [], [pid]
+    while pending:
+        one_pid = pending.pop()
+        pending.extend(children.get(one_pid, ()))
+        if one_pid in usage:
+            found.append(one_pid)
     return found
 
 
@@ -194,6 +209,8 @@ class GpuQuery:
 class ResourceLog:
     """Appends a sample of what the ranks and the node use to a file, seldomer the longer the node runs.
 
+    Some samples also have what the ranks offer: ports and folders of TensorBoard events.
+
     It costs little: at most a two-hundredth of a CPU, and some 2,000 lines in a week. A file that can't be written is no
     reason to end a job.
     """
@@ -203,9 +220,17 @@ class ResourceLog:
     SAMPLES_PER_INTERVAL = 200
     """After so many samples the interval is doubled."""
     MAX_SHARE = 0.005
+    SERVICES_INTERVAL_S = 4.0
+    MAX_SERVICES_INTERVAL_S = 60.0
+    """To see what processes have open costs as much as all the rest: it is done seldomer, after a start in which much opens."""
 
-    def __init__(self, files: BundleFiles, path: str, children: Children) -> None:
+    def __init__(
+        self, files: BundleFiles, path: str, children: Children, hidden_port: int = 0
+    ) -> None:
         self._files = files
+        self._hidden_port = hidden_port
+        self._services_interval = self.SERVICES_INTERVAL_S
+        self._services_at = 0.0
         self._path = path
         self._gpu_query = GpuQuery(children)
         self._interval = self.GPU_INTERVAL_S if self._gpu_query.is_available else self.INTERVAL_S
@@ -252,7 +277,7 @@ class ResourceLog:
         busy, used, total = read_node_usage()
         if self._descriptor is None:
             self._write(self._head(gpus, total))
-        document = {
+        document: Dict[str, Any] = {
             "time": round(time.time(), 2),
             "cpu": self._rate(busy, self._busy, seconds),
             "memory": used,
@@ -261,6 +286,13 @@ class ResourceLog:
             ],
             "gpus": [[gpu.number, gpu.utilization, gpu.memory] for gpu in gpus],
         }
+        if now >= self._services_at:
+            self._services_at = now + self._services_interval
+            self._services_interval = min(self._services_interval * 2, self.MAX_SERVICES_INTERVAL_S)
+            pids = [one for pid in ranks.values() for one in family(pid, usage)]
+            services = read_services(pids, self._hidden_port)
+            document["ports"] = services.ports
+            document["log_folders"] = services.log_folders
         self._write(document)
         self._ticks = {(one.pid, one.started): one.ticks for one in usage.values()}
         self._busy, self._sampled_at = busy, now
@@ -277,17 +309,11 @@ class ResourceLog:
 
         A page that several of them share counts for each.
         """
-        children: Dict[int, List[int]] = {}
-        for one in usage.values():
-            children.setdefault(one.parent, []).append(one.pid)
-        ticks, memory, pending = 0, 0, [pid]
-        while pending:
-            one_pid = pending.pop()
-            pending.extend(children.get(one_pid, ()))
-            found = usage.get(one_pid)
-            if found is not None:
-                memory += found.memory
-                ticks += found.ticks - self._ticks.get((found.pid, found.started), 0)
+        ticks = memory = 0
+        for one in family(pid, usage):
+            found = usage[one]
+            memory += found.memory
+            ticks += found.ticks - self._ticks.get((found.pid, found.started), 0)
         return self._rate(ticks, 0, seconds), memory
 
     @staticmethod

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.records import AttemptRecords, NodeRecord, RankRecord, RunRecords
 from hyperpod_jlab.core.wire import Time
+from hyperpod_jlab.run.resources import NodeServices, read_services
+from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 MAX_RANKS = 4096
@@ -69,6 +72,7 @@ class RunOverview:
         attempts: The phases of each attempt.
         attempt: The attempt of `ranks`, the newest; null before the first.
         ranks: Its ranks, by rank, at most 4096.
+        services: What the programs of its nodes offer while it runs, by node, for the first 8 nodes.
     """
 
     time_limit: int | None
@@ -76,10 +80,15 @@ class RunOverview:
     attempts: list[AttemptPhases]
     attempt: int | None
     ranks: list[RankStatus]
+    services: list[NodeServices]
 
 
-def read_overview(bundle: BundleReader) -> RunOverview:
+def read_overview(bundle: BundleReader, paths: PathMap | None = None) -> RunOverview:
     """A run at a glance. May block.
+
+    Args:
+        bundle: The run.
+        paths: The partition's paths on this machine and on the nodes, to translate the folders of services.
 
     Raises:
         NotFoundError: The run does not exist.
@@ -98,7 +107,32 @@ def read_overview(bundle: BundleReader) -> RunOverview:
         attempts=[_phases(records, attempt) for attempt in records.attempts],
         attempt=last.number if last else None,
         ranks=_ranks(last)[:MAX_RANKS] if last else [],
+        services=_services(bundle, last, paths) if last else [],
     )
+
+
+def _services(
+    bundle: BundleReader, attempt: AttemptRecords, paths: PathMap | None
+) -> list[NodeServices]:
+    """What the nodes that run offer."""
+    running = {node.node_rank for node in attempt.nodes if node.ended_at is None}
+    if not running:
+        return []
+    return [
+        replace(one, log_folders=[_local_path(folder, paths) for folder in one.log_folders])
+        for one in read_services(bundle, attempt.number)
+        if one.node_rank in running
+    ]
+
+
+def _local_path(folder: str, paths: PathMap | None) -> str:
+    """A folder of a node as this machine sees it; unchanged if it is not on the partition."""
+    if paths is None:
+        return folder
+    try:
+        return str(paths.to_local_path(folder))
+    except InvalidInputError:
+        return folder
 
 
 def _phases(records: RunRecords, attempt: AttemptRecords) -> AttemptPhases:

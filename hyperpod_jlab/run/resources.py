@@ -51,6 +51,29 @@ class _Sample(BaseModel):
     gpus: Annotated[list[tuple[Index, Number | None, Number | None]], Field(max_length=128)] = []
 
 
+class _Services(BaseModel):
+    ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)]
+    log_folders: Annotated[
+        list[Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00-\x1f\x7f]*$")]],
+        Field(max_length=64),
+    ] = []
+
+
+@dataclass(frozen=True)
+class NodeServices:
+    """What the programs of a node offer.
+
+    Attributes:
+        node_rank: The node.
+        ports: TCP ports on which its ranks' processes listen.
+        log_folders: Folders in which they write TensorBoard events, as the node names them.
+    """
+
+    node_rank: int
+    ports: list[int]
+    log_folders: list[str]
+
+
 @dataclass(frozen=True)
 class ResourceSeries:
     """The course of one measure.
@@ -126,6 +149,23 @@ def read_resources(
             ]
             return RunResources(number, axis.begin, axis.step_s, sorted(files), series)
     return RunResources(None, None, 1.0, [], [])
+
+
+def read_services(bundle: BundleReader, attempt: int) -> list[NodeServices]:
+    """What the programs of an attempt's nodes offer, by the newest samples that say so: of the first 8 nodes that have samples. May block."""
+    files = _files(bundle, attempt)
+    found = []
+    for rank in sorted(files)[:MAX_NODES]:
+        path = bundle.records / "logs" / f"attempt-{attempt}" / files[rank]
+        try:
+            lines = descent.read(path, _MAX_BYTES).split(b"\n")
+        except OSError:
+            continue
+        told = (line for line in reversed(lines) if b'"ports"' in line)
+        services = next(_valid(_Services, told), None)
+        if services is not None and (services.ports or services.log_folders):
+            found.append(NodeServices(rank, services.ports, services.log_folders))
+    return found
 
 
 def _attempts(bundle: BundleReader) -> list[int]:

@@ -11,6 +11,7 @@ from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.clusters.routes import require_cluster
 from hyperpod_jlab.core.cluster import WaitReason
+from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.fields import Duration
 from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult
 from hyperpod_jlab.core.run import Run, RunState
@@ -232,7 +233,14 @@ async def show_usage(call: Call, run_id: str) -> RunUsage:
 
 async def show_run_overview(call: Call, run_id: str) -> RunOverview:
     """Get a run's time limit, the phases of its attempts and the state of each rank. Reads only the run's own records."""
-    return await asyncio.to_thread(read_overview, await _bundle(call, run_id))
+    hyperpod = await call.hyperpod()
+    bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+    head = await asyncio.to_thread(bundle.head)
+    try:
+        paths = hyperpod.engines.get(head.cluster).paths
+    except HyperpodError:  # the cluster is not configured any more
+        paths = None
+    return await asyncio.to_thread(read_overview, bundle, paths)
 
 
 class ResourcesQuery(RequestModel):

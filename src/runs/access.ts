@@ -6,6 +6,9 @@ export type IShell = Schema<'Shell'>;
 /** What of a run's nodes can be reached now. */
 export type IRunAccess = Schema<'RunAccess'>;
 
+/** What the programs of one of a run's nodes offer. */
+export type INodeServices = Schema<'NodeServices'>;
+
 /** TensorBoard's. */
 export const USUAL_PORT = 6006;
 

@@ -15,6 +15,7 @@ import type { ICellPlace } from '../logs/place';
 import { AlarmList } from '../training/alarmList';
 import type { NumbersModel } from '../training/numbersModel';
 import { leftText, stepText } from '../training/words';
+import { INodeServices } from './access';
 import { IRunClient, IRunOverview } from './client';
 import { FailureCard } from './failureCard';
 import { canDelete } from './listMenu';
@@ -356,6 +357,8 @@ function RunAgain(props: {
   );
 }
 
+const NO_SERVICES: readonly INodeServices[] = [];
+
 /** The ways into a run of the user's own, where its cluster has any. */
 export function RunWaysIn(props: {
   run: IRun;
@@ -370,6 +373,7 @@ export function RunWaysIn(props: {
       run={run}
       trans={trans}
       isOffered={isOffered && run.own}
+      services={model.overview?.services ?? NO_SERVICES}
       load={model.loadAccess}
       openPort={(nodeRank, port) => actions.openPort(run, nodeRank, port)}
       copy={command => actions.copyShell(command)}

@@ -3,7 +3,13 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
-import { IRunAccess, IShell, portOf, USUAL_PORT } from './access';
+import {
+  INodeServices,
+  IRunAccess,
+  IShell,
+  portOf,
+  USUAL_PORT
+} from './access';
 import { IRun } from './types';
 
 /**
@@ -14,6 +20,8 @@ export interface IWaysInProps {
   readonly trans: TranslationBundle;
   /** Whether this run's cluster lets anybody in at all. */
   readonly isOffered: boolean;
+  /** What the launchers saw on the nodes. */
+  readonly services: readonly INodeServices[];
   /** Asks the cluster. */
   readonly load: () => Promise<IRunAccess>;
   /** Opens a port of a node in another tab of the browser. */
@@ -31,14 +39,69 @@ export function WaysIn(props: IWaysInProps): JSX.Element | null {
     return null;
   }
   return (
-    <details
-      className="jp-HyperPod-Children jp-HyperPod-WaysIn"
-      onToggle={event => setOpen(event.currentTarget.open)}
-    >
-      <summary>{trans.__('Ports and shells')}</summary>
-      {isOpen && <Ways {...props} />}
-    </details>
+    <>
+      <Services {...props} />
+      <details
+        className="jp-HyperPod-Children jp-HyperPod-WaysIn"
+        onToggle={event => setOpen(event.currentTarget.open)}
+      >
+        <summary>{trans.__('Ports and shells')}</summary>
+        {isOpen && <Ways {...props} />}
+      </details>
+    </>
   );
+}
+
+/** A button for each port on which a program listens, and for each folder of TensorBoard events. */
+function Services(props: IWaysInProps): JSX.Element | null {
+  const { copy, openPort, services, trans } = props;
+  const ports = services.flatMap(({ node_rank: nodeRank, ports }) =>
+    ports.map(port => ({ nodeRank, port }))
+  );
+  const folders = new Set(services.flatMap(one => one.log_folders));
+  if (ports.length === 0 && folders.size === 0) {
+    return null;
+  }
+  const hasNodes = ports.some(one => one.nodeRank > 0);
+  return (
+    <div className="jp-HyperPod-WaysIn-services">
+      {ports.map(({ nodeRank, port }) => {
+        const name =
+          port === USUAL_PORT
+            ? trans.__('Open TensorBoard')
+            : trans.__('Open port %1', port);
+        return (
+          <button
+            key={`${nodeRank}:${port}`}
+            type="button"
+            className="jp-HyperPod-button"
+            title={trans.__('Open port %1 in a new browser tab', port)}
+            onClick={() => openPort(nodeRank, port)}
+          >
+            {hasNodes ? trans.__('%1 (node %2)', name, nodeRank) : name}
+          </button>
+        );
+      })}
+      {Array.from(folders, folder => (
+        <button
+          key={folder}
+          type="button"
+          className="jp-HyperPod-button"
+          title={trans.__('Copy a command that shows %1', folder)}
+          onClick={() => copy(`tensorboard --logdir ${quoted(folder)}`)}
+        >
+          {trans.__('Copy TensorBoard command')}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** A word of a shell's command. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text)
+    ? text
+    : `'${text.replace(/'/g, `'"'"'`)}'`;
 }
 
 function Ways(props: IWaysInProps): JSX.Element {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 
 import pytest
 from tornado.httpserver import HTTPServer
@@ -361,11 +362,12 @@ async def test_a_closed_port_says_so_before_a_tab_opens(browser, program):
         assert (status, error["code"]) == (400, "invalid_input")
 
 
-async def test_the_local_cluster_says_that_it_has_no_ports(api, run_id):
+async def test_a_run_of_this_machine_opens_only_its_own_ports(api, run_id):
     access = await api.get(f"runs/{run_id}/access")
-    assert (access["ports"], access["shells"]) == (False, [])
-    assert "is not supported" in access["reason"]
-    status, error = await api.request("POST", f"runs/{run_id}/ports/80/open", {})
-    assert (status, error["code"]) == (422, "unsupported")
+    assert (access["ports"], access["shells"]) == (True, [])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        status, error = await api.request("POST", f"runs/{run_id}/ports/{port}/open", {})
+    assert (status, error["code"]) == (422, "other_program")
     status, error = await api.request("POST", "runs/20260101-000000-aaaaaa/ports/80/open", {})
     assert (status, error["code"]) == (404, "no_such_run")

@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.run.overview import read_overview
-from hyperpod_jlab.run.resources import MAX_NODES, MAX_POINTS, read_resources
+from hyperpod_jlab.run.resources import MAX_NODES, MAX_POINTS, read_resources, read_services
 
 HEAD = {
     "format": 1,
@@ -151,3 +151,21 @@ async def test_a_run_that_waits_has_no_ranks_yet(place):
     run_id = await place.submit("true", after=[await place.submit("sleep 60")])
     overview = read_overview(place.hyperpod.runs.bundle(run_id))
     assert (overview.attempts, overview.attempt, overview.ranks) == ([], None, [])
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"ports": [6006], "log_folders": ["/x/a b"]}, [([6006], ["/x/a b"])]),
+        ({"ports": [6006]}, [([6006], [])]),
+        ({"ports": [], "log_folders": []}, []),
+        ({"ports": [0]}, [([80], [])]),
+        ({"ports": [6006], "log_folders": ["/a\nb"]}, [([80], [])]),
+        ({"ports": [6006], "log_folders": ["relative"]}, [([80], [])]),
+    ],
+)
+async def test_what_the_nodes_offer_is_in_the_newest_sample_that_says_so(bundle, told, expected):
+    write(bundle, HEAD, sample(100) | {"ports": [80]}, sample(110) | told, sample(120))
+    found = read_services(bundle, 1)
+    assert [(one.ports, one.log_folders) for one in found] == expected
+    assert read_overview(bundle).services == [], "the run has ended"

@@ -125,6 +125,14 @@ CLUSTER_FACTS = (
         "On a node: `ls /opt/sagemaker_cluster`. Submit a run of two nodes, and replace one (`hpj node replace`).",
     ),
     Fact(
+        "slurm-overlap-step",
+        "On a login node of HyperPod, `srun --jobid=ID --overlap` starts a step in a running job of the same user at once.",
+        ("hyperpod_jlab/engines/slurm/ports.py",),
+        "`hpj forward` and ports on the run's page fail on Slurm with `no_step`.",
+        "by hand",
+        "Submit a run, then on a login node: `srun --jobid=ID --overlap --nodes=1 --ntasks=1 --gres=none hostname`.",
+    ),
+    Fact(
         "login-nodes-answer-ssh",
         "Login nodes of a cluster with API-driven Slurm configuration accept ssh at their `PrivateDnsHostname`.",
         (

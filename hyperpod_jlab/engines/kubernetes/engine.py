@@ -52,7 +52,10 @@ class KubernetesOrchestrator(Orchestrator):
         self.choices = self._tables
         self.native_check = self
         self.wait_explainer = self
-        self.ports = Forwarder(self._connection)
+
+    @cached_property
+    def ports(self) -> Forwarder:
+        return Forwarder(self._connection)
 
     @cached_property
     def _run_tracker(self) -> RunTracker:

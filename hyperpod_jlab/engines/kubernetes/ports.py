@@ -97,6 +97,9 @@ class PodPort:
                 detail={"pod": self._pod, "port": self._port},
             ) from error
 
+    async def end(self) -> None:
+        """Do nothing: the protocol cannot say that no more bytes follow."""
+
     async def close(self) -> None:
         await self._socket.close()
 

@@ -32,6 +32,7 @@ from hyperpod_jlab.storage.records import BundleReader
 if TYPE_CHECKING:
     from hyperpod_jlab.engines.local.actions import LocalActions
     from hyperpod_jlab.engines.local.observe import LocalTables
+    from hyperpod_jlab.engines.local.ports import LocalPorts
 
 
 class LocalOrchestrator(Orchestrator):
@@ -61,6 +62,12 @@ class LocalOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.local.observe import LocalTables
 
         return LocalTables(self.name, self._board)
+
+    @cached_property
+    def ports(self) -> LocalPorts:
+        from hyperpod_jlab.engines.local.ports import LocalPorts
+
+        return LocalPorts()
 
     @property
     def accounting(self) -> LocalOrchestrator:

@@ -205,7 +205,7 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
 )
 
 _NOISE = re.compile(
-    r"^(sbatch|squeue|scancel|scontrol|sinfo|sacct|sacctmgr|slurm_\w+): (error|fatal): ",
+    r"^(sbatch|squeue|scancel|scontrol|sinfo|sacct|sacctmgr|srun|slurm_\w+): (error|fatal): ",
     re.MULTILINE,
 )
 
@@ -270,6 +270,10 @@ class SlurmClient:
         """Run a command whose failure is meaningful to the caller."""
         await self._bucket.acquire()
         return await self.transport.run(argv, stdin=stdin, timeout=timeout)
+
+    async def wait_turn(self) -> None:
+        """Wait until a call may go out, and count it: for a command that is run otherwise."""
+        await self._bucket.acquire()
 
     async def sbatch(self, script: bytes, options: Sequence[str] = ()) -> str:
         """Submit a script and return the job's id.

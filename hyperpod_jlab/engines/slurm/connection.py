@@ -16,14 +16,13 @@ import re
 import secrets
 import shlex
 import shutil
-import signal
 import tempfile
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from hyperpod_jlab.core.child_process import start_child
+from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
@@ -55,27 +54,12 @@ async def ssh_process(argv: Sequence[str]) -> AsyncIterator[asyncio.subprocess.P
     try:
         yield process
     finally:
-        await end_ssh(process)
+        await end_child(process)
 
 
 async def start_ssh(argv: Sequence[str]) -> asyncio.subprocess.Process:
     """Start ssh with pipes, detached from the terminal: no user could answer a jump host's prompt."""
     return await start_child(*argv, env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"})
-
-
-async def end_ssh(process: asyncio.subprocess.Process) -> None:
-    """End ssh and its children, such as a ProxyCommand."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    # The connection's ssh also holds the pipes open while the remote command runs, and wait() waits
-    # for pipes.
-    pipes = [process._transport.get_pipe_transport(number) for number in range(3)]  # type: ignore[attr-defined]  # noqa: SLF001
-    if not pipes[0].is_closing() or pipes[0].get_write_buffer_size():
-        pipes[0].abort()  # close() would flush the buffer first
-    pipes[1].close()
-    pipes[2].close()
-    await process.wait()
 
 
 class Exchange:
@@ -232,6 +216,12 @@ class Remote:
             )
         return f"""exec /bin/sh -c 'eval "$(printf %b "$1")"' hyperpod '{coded}'"""
 
+    @property
+    def shell(self) -> str:
+        """The command for a login node's shell in a terminal."""
+        conf = f"SLURM_CONF={shlex.quote(self.slurm_conf)} " if self.slurm_conf else ""
+        return f'env "{self._path()}" {conf}{shlex.join([self.program, *self.argv[1:]])}'
+
     def input(self, stdin: bytes) -> bytes:
         """The bytes for the command's input."""
         return stdin + self.marker.encode() if self.waits_for_input else stdin
@@ -280,14 +270,17 @@ class Remote:
     def _environment(self) -> list[str]:
         prefixes = "|".join(name.removesuffix("_") for name in PREFIXES)
         kept_names = "|".join(sorted(KEPT_VARIABLES))
-        path = f"{shlex.quote(self.commands)}:$PATH" if self.commands else f"$PATH:{_DEFAULT_PATH}"
         assignments = TIME_FORMAT | ({"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {})
         return [
             f"for hpj in $(env | grep -Eo '^({prefixes})_[A-Za-z0-9_]*='); do",
             f'case ${{hpj%=}} in {kept_names}) ;; *) unset "${{hpj%=}}" ;; esac; done',
-            f"PATH={path}; export PATH",
+            f"{self._path()}; export PATH",
             *(f"{name}={shlex.quote(value)}; export {name}" for name, value in assignments.items()),
         ]
+
+    def _path(self) -> str:
+        path = f"{shlex.quote(self.commands)}:$PATH" if self.commands else f"$PATH:{_DEFAULT_PATH}"
+        return f"PATH={path}"
 
     def _find_program(self) -> str:
         return rf"command -v {shlex.quote(self.program)} >/dev/null || {{ printf '\n%s!\n' {self.marker}; exit 127; }}"
@@ -561,6 +554,13 @@ class SshTarget:
         ssh_args = [arg for name, value in settings.items() for arg in ("-o", f"{name}={value}")]
         return ["ssh", *config, *ssh_args, *self.address.ssh_args()]
 
+    def shell_line(self, command: str) -> str:
+        """The line with which a user runs a command of a login node's shell in a terminal."""
+        config = ["-F", self.config] if self.config else []
+        return shlex.join(
+            ["ssh", "-t", *config, *self.address.ssh_args(), self.address.host, command]
+        )
+
     @property
     def command_line(self) -> str:
         """The command with which a user logs in from a terminal."""
@@ -617,7 +617,7 @@ class SshConnection:
 
     async def close(self) -> None:
         """Close at once."""
-        await end_ssh(self._process)
+        await end_child(self._process)
         for task in self._drains:
             task.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
     from hyperpod_jlab.engines.slurm.observe import RunObserver
+    from hyperpod_jlab.engines.slurm.ports import SlurmPorts
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
     from hyperpod_jlab.engines.slurm.tables import SlurmTables
     from hyperpod_jlab.storage.partition import Partition
@@ -61,7 +62,8 @@ class SlurmOrchestrator(Orchestrator):
         self.paths = PathMap.create_map(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
-        self._client = client = SlurmClient(build_transport(config))
+        self._transport = build_transport(config)
+        self._client = client = SlurmClient(self._transport)
         self._facts = facts = ClusterFacts(client)
         self._pace = PollInterval()
         self._queue = JobQueue(client, facts, self._pace, config)
@@ -123,6 +125,12 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.actions import SlurmNodeControl
 
         return SlurmNodeControl(self._client, self.tables.nodes_query)
+
+    @cached_property
+    def ports(self) -> SlurmPorts:
+        from hyperpod_jlab.engines.slurm.ports import SlurmPorts
+
+        return SlurmPorts(self._transport, self._client, self._queue, self._config)
 
     @cached_property
     def remote_tasks(self) -> SlurmTasks:
@@ -255,6 +263,8 @@ class SlurmOrchestrator(Orchestrator):
 
     async def close(self) -> None:
         """Close connections."""
+        if "ports" in self.__dict__:
+            await self.ports.close()
         await self._client.transport.close()
 
     def _preflight_context(self, spec: JobSpec) -> PreflightContext:

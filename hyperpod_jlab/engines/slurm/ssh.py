@@ -57,7 +57,7 @@ from hyperpod_jlab.engines.slurm.transport import (
     COMMAND_TIMEOUT,
     CommandOutput,
     LocalTransport,
-    Transport,
+    OpenCommand,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -310,6 +310,32 @@ class Ssh:
             if not faults or not await self._discover_others():
                 raise _combined_error(faults)
 
+    async def open(self, argv: Sequence[str]) -> OpenCommand:
+        """Start a command whose input and output stay open (see `CommandOpener.open`).
+
+        Raises:
+            DeniedError: No login node accepts us, or a host key has changed.
+            UnreachableError: No login node answers.
+            ConflictError: Too many such commands are open.
+        """
+        remote = Remote(argv, self._commands, self._slurm_conf)
+        faults: list[HyperpodError] = []
+        queue = await self._sorted_candidates()
+        while (candidate := await self._first_reachable(queue, faults)) is not None:
+            queue.remove(candidate)
+            try:
+                return await candidate.node.open(remote)
+            except UnansweredError as fault:
+                candidate.mark_failed(fault.error)
+                faults.append(fault.error)
+        raise _combined_error(faults)
+
+    async def shell_line(self, argv: Sequence[str]) -> str:
+        """The line for a terminal (see `CommandOpener.shell_line`), on the login node in use."""
+        candidates = await self._sorted_candidates()
+        used = next((one for one in candidates if one.node.connected), candidates[0])
+        return used.node.shell_line(Remote(argv, self._commands, self._slurm_conf))
+
     async def _run_on_first(
         self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
     ) -> CommandOutput | None:
@@ -493,7 +519,7 @@ def _combined_error(faults: list[HyperpodError]) -> HyperpodError:
 # The transport that a cluster's configuration selects.
 
 
-def build_transport(config: SlurmCluster) -> Transport:
+def build_transport(config: SlurmCluster) -> Ssh | LocalTransport:
     """Create the transport for the cluster's commands.
 
     Raises:

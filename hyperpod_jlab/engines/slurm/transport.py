@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hyperpod_jlab.core.child_process import start_child
-from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.core.child_process import end_child, start_child
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 """Makes every command print times as Unix seconds, in any time zone, and an array's tasks in full (man squeue)."""
@@ -39,6 +41,45 @@ class CommandOutput:
     err: str
 
 
+_END_S = 2.0
+"""Seconds that an open command has to end by itself, and then once more after a SIGTERM."""
+
+
+@dataclass
+class OpenCommand:
+    """A running command whose input and output are open.
+
+    Attributes:
+        process: The local process, with pipes.
+        failure: The error for a command that ended early, by its output and standard error.
+        on_end: Called once when it has ended.
+    """
+
+    process: asyncio.subprocess.Process
+    failure: Callable[[bytes, bytes], HyperpodError]
+    on_end: Callable[[], None]
+
+    async def close(self) -> None:
+        """End it: its input ends; if that does not end it in time, it is signalled."""
+        try:
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+            if not await self._has_ended():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGTERM)
+                await self._has_ended()
+        finally:
+            await end_child(self.process)
+            self.on_end()
+
+    async def _has_ended(self) -> bool:
+        # Not by wait(), which also waits for pipes that are not read any more.
+        deadline = time.monotonic() + _END_S
+        while self.process.returncode is None and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        return self.process.returncode is not None
+
+
 class Transport(Protocol):
     """Runs Slurm's commands."""
 
@@ -60,6 +101,22 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close connections."""
+        ...
+
+
+class CommandOpener(Protocol):
+    """Starts commands that a user or program talks to while they run."""
+
+    async def open(self, argv: Sequence[str]) -> OpenCommand:
+        """Start a command whose input and output stay open; what precedes its own output is to be skipped.
+
+        Raises:
+            UnreachableError: The command cannot run.
+        """
+        ...
+
+    async def shell_line(self, argv: Sequence[str]) -> str:
+        """The line with which a user runs a command in a terminal of this machine, quoted for a shell."""
         ...
 
 
@@ -88,16 +145,7 @@ class LocalTransport:
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
     ) -> CommandOutput:
         """Run one command to its end (see `Transport.run`)."""
-        program = str(Path(self._commands) / argv[0]) if self._commands else argv[0]
-        try:
-            process = await start_child(program, *argv[1:], env=self._environment())
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            raise UnreachableError(
-                f"the Slurm command {argv[0]} is not on this machine",
-                code="no_slurm_client",
-                hint='install the Slurm client, set commands to its folder, or set transport = "ssh"',
-                detail={"command": program},
-            ) from error
+        process = await self._start(argv)
         try:
             async with asyncio.timeout(timeout):
                 out, err = await process.communicate(stdin)
@@ -120,8 +168,40 @@ class LocalTransport:
             err.decode("utf-8", "replace"),
         )
 
+    async def open(self, argv: Sequence[str]) -> OpenCommand:
+        """Start a command whose input and output stay open (see `CommandOpener.open`)."""
+        from hyperpod_jlab.engines.slurm.client import parse_error
+
+        process = await self._start(argv)
+
+        def failure(out: bytes, err: bytes) -> HyperpodError:
+            texts = (out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+            return parse_error(argv[0], CommandOutput(process.returncode or 0, *texts))
+
+        return OpenCommand(process, failure, lambda: None)
+
+    async def shell_line(self, argv: Sequence[str]) -> str:
+        """The line for a terminal (see `CommandOpener.shell_line`)."""
+        conf = ["env", f"SLURM_CONF={self._slurm_conf}"] if self._slurm_conf is not None else []
+        return shlex.join([*conf, self._program(argv), *argv[1:]])
+
     async def close(self) -> None:
         """There is nothing to close."""
+
+    def _program(self, argv: Sequence[str]) -> str:
+        return str(Path(self._commands) / argv[0]) if self._commands else argv[0]
+
+    async def _start(self, argv: Sequence[str]) -> asyncio.subprocess.Process:
+        program = self._program(argv)
+        try:
+            return await start_child(program, *argv[1:], env=self._environment())
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            raise UnreachableError(
+                f"the Slurm command {argv[0]} is not on this machine",
+                code="no_slurm_client",
+                hint='install the Slurm client, set commands to its folder, or set transport = "ssh"',
+                detail={"command": program},
+            ) from error
 
     def _environment(self) -> dict[str, str]:
         """This process's environment without the variables that would change the commands' behaviour, for example inside of a job."""

@@ -173,6 +173,7 @@ async def _join(
     async def up() -> None:
         while data := await reader.read(_CHUNK):
             await stream.write(data)
+        await stream.end()
         await asyncio.Event().wait()  # half-closed: the other direction continues
 
     async def down() -> None:

@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import { IRunAccess, portOf, portPath } from '../access';
+import { INodeServices, IRunAccess, portOf, portPath } from '../access';
 import { WaysIn } from '../waysIn';
 import { run } from './fakes';
 
@@ -44,7 +44,8 @@ describe('WaysIn', () => {
   async function show(
     answer: Record<string, unknown>,
     state = 'running',
-    isOffered = true
+    isOffered = true,
+    services: readonly INodeServices[] = []
   ): Promise<HTMLElement> {
     done = [];
     asked = 0;
@@ -56,6 +57,7 @@ describe('WaysIn', () => {
       run: run(1, { state }),
       trans,
       isOffered,
+      services,
       load,
       openPort: (node, port) => done.push(`${node}:${port}`),
       copy: command => done.push(command)
@@ -109,6 +111,35 @@ describe('WaysIn', () => {
     ]);
     items[1].querySelector('button')?.click();
     expect(done).toEqual(['kubectl exec b']);
+  });
+
+  it('opens what listens and copies the command for log folders by one click', async () => {
+    const folder = "/fsx/it's here";
+    const services = [
+      { node_rank: 0, ports: [6006, 8888], log_folders: ['/fsx/logs', folder] },
+      { node_rank: 2, ports: [8000], log_folders: ['/fsx/logs'] }
+    ];
+    const node = await show({ ports: true }, 'running', true, services);
+    const buttons = Array.from(
+      node.querySelectorAll<HTMLElement>('.jp-HyperPod-WaysIn-services button')
+    );
+    expect(buttons.map(button => button.textContent)).toEqual([
+      'Open TensorBoard (node 0)',
+      'Open port 8888 (node 0)',
+      'Open port 8000 (node 2)',
+      'Copy TensorBoard command',
+      'Copy TensorBoard command'
+    ]);
+    buttons.forEach(button => button.click());
+    expect(done).toEqual([
+      '0:6006',
+      '0:8888',
+      '2:8000',
+      'tensorboard --logdir /fsx/logs',
+      `tensorboard --logdir '/fsx/it'"'"'s here'`
+    ]);
+    // The cluster was not asked.
+    expect(asked).toBe(0);
   });
 
   it('says what is missing', async () => {
