@@ -35,7 +35,9 @@ _MAX_FILE_BYTES = 512 << 20
 _CHUNK = 4 << 20
 _MAX_NAME = 200
 _MAX_SERIES = 20_000
-_MAX_POINTS = 4_000_000
+_MAX_POINTS = 2_000_000
+"""Points of one run in memory, 32 bytes each. Of more, every second point of the older halves goes."""
+_MAX_FOREIGN_POINTS = 200_000
 _LOOK_EVERY_S = 1.0
 _SILENT_S, _SILENT_INTERVALS = 60.0, 10.0
 _RATE_WINDOW = 50
@@ -52,7 +54,7 @@ class MetricSeries:
     Attributes:
         name: As the trainer prints it; `loss`, `eval_loss`, `learning_rate`, `tokens_per_second` and `step_time` (seconds) are normalized.
         points: Step or null, Unix time, value; the value is null where it was NaN or infinite.
-        count: Number of points recorded; `points` may have fewer.
+        count: Number of points known; `points` may have fewer.
     """
 
     name: str
@@ -108,6 +110,20 @@ class _Points:
     times: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
 
+    def add(self, number: int, step: int | None, moment: float, value: float) -> None:
+        self.numbers.append(number)
+        self.steps.append(-1 if step is None else step)
+        # A clock that goes back must not make a curve do so.
+        self.times.append(max(moment, self.times[-1]) if self.times else moment)
+        self.values.append(value)
+
+    def thin_out(self) -> None:
+        """Drop every second point of the older half."""
+        half = len(self.times) // 2
+        for name in ("numbers", "steps", "times", "values"):
+            points: array[Any] = getattr(self, name)
+            setattr(self, name, points[:half:2] + points[half:])
+
     def point(self, index: int) -> Point:
         value = self.values[index]
         step = self.steps[index]
@@ -146,6 +162,7 @@ class RunMetrics:
         self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
         self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
+        self._most = _MAX_POINTS if bundle.is_own else _MAX_FOREIGN_POINTS
         self._version = 0
         self._looked_at = float("-inf")
         self._ident = secrets.token_hex(4)
@@ -326,18 +343,20 @@ class RunMetrics:
                 if len(self._series) >= _MAX_SERIES:
                     continue
                 points = self._series[key] = _Points()
-            if self._count < _MAX_POINTS:
-                self._count += 1
-                points.numbers.append(self._version)
-                points.steps.append(-1 if step is None else step)
-                # A clock that goes back must not make a curve do so.
-                points.times.append(max(moment, points.times[-1]) if points.times else moment)
-                points.values.append(value)
+            points.add(self._version, step, moment, value)
+            self._count += 1
+            if self._count > self._most:
+                self._thin_out()
         if step is not None:
             steps = self._progress.setdefault((attempt, rank), [])
             if not steps or steps[-1][1] != step or steps[-1][2] != total:
                 steps.append((moment, step, total))
                 del steps[:-_RATE_WINDOW]
+
+    def _thin_out(self) -> None:
+        for points in self._series.values():
+            points.thin_out()
+        self._count = sum(len(points.times) for points in self._series.values())
 
     def _take_alarm(self, attempt: int, node: int, document: dict[str, Any], moment: float) -> None:
         code = document["alarm"]

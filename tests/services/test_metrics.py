@@ -1,0 +1,211 @@
+"""What is read of the numbers that ranks print: series, cursors, progress, alarms, and what a foreign file may do."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hyperpod_jlab.run import metrics as module
+from hyperpod_jlab.run.metrics import RunMetrics
+from hyperpod_jlab.storage.records import BundleReader
+
+
+class Bundle:
+    """The records of a run, as far as numbers are concerned."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, *, own: bool = True) -> RunMetrics:
+        """A new reader."""
+        return RunMetrics(cast("BundleReader", SimpleNamespace(records=self.folder, is_own=own)))
+
+    def write(self, *documents: Any, attempt: int = 1, node: int = 0) -> None:
+        """Append records, or lines as they are."""
+        path = self.folder / "logs" / f"attempt-{attempt}" / f"node-{node}.metrics.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            for one in documents:
+                file.write(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n")
+
+
+def numbers(step: int, rank: int = 0, *, total: int | None = None, **values: Any) -> dict[str, Any]:
+    """A record, one second a step."""
+    document: dict[str, Any] = {"time": 1000.0 + step, "rank": rank, "step": step, "values": values}
+    return document if total is None else {**document, "total": total}
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return Bundle(tmp_path)
+
+
+def test_series_of_ranks_and_attempts(bundle: Bundle) -> None:
+    bundle.write({"format": 1}, numbers(1, loss=2.5), numbers(1, rank=1, loss=2.75))
+    bundle.write(numbers(1, loss=2.25), attempt=2)
+    metrics = bundle.open()
+    assert metrics.refresh()
+    assert not metrics.refresh()
+    found = [(one.rank, one.attempt, one.points) for one in metrics.series(["loss"])]
+    assert found == [
+        (0, 1, [(1, 1001.0, 2.5)]),
+        (0, 2, [(1, 1001.0, 2.25)]),
+        (1, 1, [(1, 1001.0, 2.75)]),
+    ]
+
+
+def test_a_cursor_gives_what_came_since_and_one_of_another_reader_gives_all(bundle: Bundle) -> None:
+    bundle.write(numbers(1, loss=2.5))
+    metrics = bundle.open()
+    metrics.refresh()
+    cursor = metrics.cursor
+    bundle.write(numbers(2, loss=2.0), numbers(2, rank=3, loss=9.0))
+    metrics.refresh()
+    since = metrics.series(cursor=cursor)
+    assert [(one.rank, one.points) for one in since] == [
+        (0, [(2, 1002.0, 2.0)]),
+        (3, [(2, 1002.0, 9.0)]),
+    ]
+    assert metrics.series(cursor=metrics.cursor) == []
+    other = bundle.open()
+    other.refresh()
+    for foreign in (cursor, "x", "-1", f"{cursor}9", ""):
+        assert other.known(foreign) == 0
+        assert sum(len(one.points) for one in other.series(cursor=foreign)) == 3
+
+
+def test_what_is_not_finite_is_null(bundle: Bundle) -> None:
+    bundle.write(numbers(1, loss="nan"), numbers(2, loss="inf"), numbers(3, loss=1.0))
+    metrics = bundle.open()
+    metrics.refresh()
+    (series,) = metrics.series()
+    assert [value for _, _, value in series.points] == [None, None, 1.0]
+    assert metrics.ranges() == {"loss": (1.0, 1.0)}
+    assert metrics.course("loss", 10) == [None, None, 1.0]
+
+
+def test_many_points_are_thinned_out_with_the_lowest_and_the_highest(bundle: Bundle) -> None:
+    values = [math.sin(step / 50) for step in range(5000)]
+    values[1234], values[4321] = 50.0, -50.0
+    bundle.write(*(numbers(step, loss=value) for step, value in enumerate(values)))
+    bundle.write(numbers(5000, loss="nan"), numbers(5001, loss=0.0))
+    metrics = bundle.open()
+    metrics.refresh()
+    (series,) = metrics.series(most=100)
+    steps = [step for step, _, _ in series.points]
+    assert len(steps) <= 102
+    assert steps == sorted(cast("list[int]", steps))
+    assert {0, 1234, 4321, 5000, 5001} <= set(steps)
+    assert series.count == 5002
+
+
+def test_memory_has_a_limit_and_the_newest_stays(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MAX_POINTS", 1000)
+    bundle.write(*(numbers(step, loss=1.0, accuracy=0.5) for step in range(5000)))
+    metrics = bundle.open()
+    metrics.refresh()
+    found = {one.name: one.points for one in metrics.series()}
+    assert all(len(points) <= 1000 for points in found.values())
+    assert [points[-1][0] for points in found.values()] == [4999, 4999]
+
+
+def test_progress_and_the_time_left(bundle: Bundle) -> None:
+    bundle.write(*(numbers(step, total=100, loss=1.0) for step in range(1, 21)))
+    metrics = bundle.open()
+    metrics.refresh()
+    progress = metrics.summary(ended=False, now=1020.0).progress
+    assert progress is not None
+    assert (progress.step, progress.total, progress.seconds_left) == (20, 100, 80.0)
+    silent = metrics.summary(ended=False, now=5000.0).progress
+    ended = metrics.summary(ended=True, now=1020.0).progress
+    assert (silent and silent.seconds_left, ended and ended.seconds_left) == (None, None)
+
+
+def test_the_newest_value_is_of_rank_0_else_of_another(bundle: Bundle) -> None:
+    bundle.write(numbers(1, rank=2, loss=3.0, wer=0.5), numbers(1, rank=0, loss=1.0))
+    metrics = bundle.open()
+    metrics.refresh()
+    found = metrics.summary(ended=False).metrics
+    assert {name: one.value for name, one in found.items()} == {"loss": 1.0, "wer": 0.5}
+
+
+def alarm(code: str, rank: int | None, **more: Any) -> dict[str, Any]:
+    return {"time": 1001.0, "alarm": code, "rank": rank, "since": 1000.0, **more}
+
+
+def test_alarms_of_many_ranks_are_one_until_they_are_over(bundle: Bundle) -> None:
+    for rank in range(64):
+        bundle.write(alarm("nan", rank, message="loss is nan"), node=rank // 8)
+    bundle.write(alarm("hang", 3, message="no output"), alarm("unknown", 3, message="x"))
+    metrics = bundle.open()
+    metrics.refresh()
+    nan, hang = metrics.summary(ended=False).alarms
+    assert (nan.code, nan.rank, nan.message) == ("nan", 0, "loss is nan (63 more ranks)")
+    assert (hang.code, hang.rank) == ("hang", 3)
+    bundle.write(alarm("hang", None, over=True))
+    metrics.refresh()
+    assert [one.code for one in metrics.summary(ended=False).alarms] == ["nan"]
+    bundle.write(numbers(1, loss=1.0), attempt=2)
+    later = bundle.open()
+    later.refresh()
+    assert later.summary(ended=False).alarms == []  # those of the attempt before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"{\n",
+        b"[]\n",
+        b'"x"\n',
+        b"\xff\xfe\n",
+        b'{"time": "x", "rank": 0, "values": {}}\n',
+        b'{"time": 1e999, "rank": 0, "values": {"a": 1}}\n',
+        b'{"time": 1, "rank": -1, "values": {"a": 1}}\n',
+        b'{"time": 1, "rank": true, "values": {"a": 1}}\n',
+        b'{"time": 1, "rank": 0, "values": [1]}\n',
+        b'{"time": 1, "rank": 0, "values": {"a": {}}}\n',
+        b'{"time": 1, "rank": 0, "values": {"a": "x"}}\n',
+        b'{"time": 1, "rank": 0, "step": 1e30, "values": {"a": 1}}\n',
+        b'{"time": 1, "alarm": "nan", "rank": "0"}\n',
+        b'{"time": 1, "alarm": ["nan"], "rank": 0}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_lines_that_are_no_records_are_left_out(bundle: Bundle, line: bytes) -> None:
+    bundle.write(line, numbers(1, loss=2.5), line)
+    metrics = bundle.open()
+    metrics.refresh()
+    assert [one.name for one in metrics.series()] == ["loss"]
+
+
+def test_a_clock_that_goes_back_does_not_turn_a_curve(bundle: Bundle) -> None:
+    bundle.write(numbers(5, loss=1.0), {**numbers(6, loss=2.0), "time": 3.0})
+    metrics = bundle.open()
+    metrics.refresh()
+    assert [moment for _, moment, _ in metrics.series()[0].points] == [1005.0, 1005.0]
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(bundle: Bundle, tmp_path: Path) -> None:
+    bundle.write(numbers(1, loss=2.5))
+    path = tmp_path / "logs" / "attempt-1" / "node-1.metrics.jsonl"
+    target = tmp_path / "elsewhere"
+    target.write_text(json.dumps(numbers(1, secret=1.0)) + "\n")
+    path.symlink_to(target)
+    metrics = bundle.open(own=False)
+    metrics.refresh()
+    assert [one.name for one in metrics.series()] == ["loss"]
+
+
+def test_names_and_files_without_end(bundle: Bundle) -> None:
+    bundle.write({**numbers(1), "values": {"x" * 10_000: 1.0}}, b"{" * 5_000_000)
+    metrics = bundle.open()
+    metrics.refresh()
+    assert [len(one.name) for one in metrics.series()] == [200]
