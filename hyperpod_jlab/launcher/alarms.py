@@ -29,6 +29,7 @@ class LossAlarms:
     MIN_POINTS = 20
     IN_A_ROW = 3
     """Points that must be too high: one bad batch is none of it."""
+    MAX_NAMES = 100
     GOOD_POINTS = 10
     """Finite values after one that is not, until it counts as over."""
     DEVIATIONS = 8.0
@@ -46,8 +47,10 @@ class LossAlarms:
         """Take the numbers of a line; alarms that begin or end with it."""
         alarms: List[Alarm] = []
         for name, value in values.items():
-            if "loss" not in name.lower():
+            is_new = name not in self._finite
+            if "loss" not in name.lower() or (is_new and len(self._finite) >= self.MAX_NAMES):
                 continue
+            self._finite.setdefault(name, 0)
             where = "" if step is None else " at step %d" % step
             if not math.isfinite(value):
                 self._finite[name] = 0
@@ -67,7 +70,9 @@ class LossAlarms:
             usual = median(past)
             deviation = median([abs(one - usual) for one in past]) * 1.4826
             limit = usual + max(self.DEVIATIONS * deviation, self.MIN_RISE * abs(usual), 1e-9)
-            if value > limit:
+            if value > limit and self._high.get(name, 0) >= self.WINDOW:
+                past.clear()  # it stays there: this is its course now
+            elif value > limit:
                 self._high[name] = self._high.get(name, 0) + 1
                 if self._high[name] >= self.IN_A_ROW:
                     text = "%s is %.4g%s; it was about %.4g" % (name, value, where, usual)
@@ -78,13 +83,14 @@ class LossAlarms:
         past.append(value)
 
     def _fire(self, alarms: List[Alarm], code: str, name: str, text: str, now: float) -> None:
-        if not self._is_fired.get((code, name)):
+        if (code, name) not in self._is_fired:
             self._is_fired[code, name] = True
             alarms.append(Alarm(code, text, self._rank, now))
 
     def _end(self, alarms: List[Alarm], code: str, name: str, now: float) -> None:
-        if self._is_fired.get((code, name)):
-            self._is_fired[code, name] = False
+        if self._is_fired.pop((code, name), False):
+            if any(other == code for other, _ in self._is_fired):
+                return  # another loss still has it
             alarms.append(Alarm(code, "", self._rank, now, True))
 
 
@@ -103,6 +109,15 @@ class Course:
         self.step_times: Deque[float] = deque(maxlen=self.WINDOW)
         """Seconds for one step."""
         self.longest = 0.0
+        self.is_done = False
+        """The last step of all was reported."""
+
+    def shift(self, seconds: float) -> None:
+        """Nobody looked for so long: that is no silence of the rank."""
+        if self.reported_at is not None:
+            self.reported_at += seconds
+        if self.printed_at is not None:
+            self.printed_at += seconds
 
     def report(self, step: Optional[int], now: float, step_time: Optional[float] = None) -> None:
         """A line told a step, or numbers without one."""
@@ -130,8 +145,20 @@ class HangAlarm:
     EXTRA_S = 6.0
     MIN_REPORTS = 5
 
+    STOP_AFTER_S, STOP_TIMES = 600.0, 20.0
+    """Seconds, and usual intervals, of silence after which an attempt may be ended: checkpoints and evaluations are silent too."""
+
     def __init__(self) -> None:
         self._is_fired = False
+
+    def is_certain(self, courses: Sequence[Course], now: float) -> bool:
+        """Whether the silence has lasted so long that the attempt may be ended."""
+        known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
+        return self._is_fired and all(
+            now - max(one.reported_at or 0.0, one.printed_at or 0.0)
+            > max(self.STOP_AFTER_S, self.STOP_TIMES * median(one.intervals))
+            for one in known
+        )
 
     def check(self, courses: Sequence[Course], now: float, time: float) -> Optional[Alarm]:
         """The alarm that begins or ends now.
@@ -148,7 +175,8 @@ class HangAlarm:
                 self._is_fired = False
                 return Alarm("hang", "", None, time, True)
             return None
-        if not silent or len(silent) < len(known):
+        is_done = any(one.is_done for one in courses)
+        if not silent or len(silent) < len(known) or is_done:
             return None
         self._is_fired = True
         last = max(max(one.reported_at or 0.0, one.printed_at or 0.0) for one in silent)
@@ -208,11 +236,7 @@ class StragglerAlarm:
             is_slow = usual > 0 and seconds > self.RATIO * usual and seconds - usual > 0.005
             if is_slow and rank not in self._fired:
                 self._fired[rank] = time
-                text = "rank %d takes %.3g s a step; the others take %.3g s" % (
-                    rank,
-                    seconds,
-                    usual,
-                )
+                text = "takes %.3g s a step; the others take %.3g s" % (seconds, usual)
                 alarms.append(Alarm("straggler", text, rank, time))
             elif rank in self._fired and not is_slow and seconds < 1.2 * usual:
                 del self._fired[rank]
@@ -248,5 +272,6 @@ class GpuAlarm:
                 alarms.append(Alarm("gpu_idle", text, rank, since))
             elif self._fired.get(index) and not is_idle and use is not None and use >= self.BUSY:
                 self._fired[index] = False
-                alarms.append(Alarm("gpu_idle", "", rank, time, True))
+                if rank is not None or not any(self._fired.values()):
+                    alarms.append(Alarm("gpu_idle", "", rank, time, True))
         return alarms

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Pattern
+from typing import (
+    Callable,
+    ContextManager,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Pattern,
+)
 
 MAX_LINE = 4096
 """Bytes of a line that are looked at."""
@@ -14,15 +25,15 @@ MAX_SETTINGS = 12
 """Names in a line without a step and a loss, above which it is a dump of settings."""
 
 _NUMBER = (
-    rb"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-    rb"|[-+]?(?:nan|NaN|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
+    rb"[-+]?(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    rb"|[-+]?(?:nan|NaN|Nan|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
 )
 _WORD = rb"[A-Za-z][\w./@'-]*"
 
 PAIR = re.compile(
     rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
-    rb"(['\"]?\s*[=:]\s*|\s+)(?:tensor\(|\[|['\"])?(" + _NUMBER + rb")"
-    rb"(?![\w.])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
+    rb"(['\"]?\s*[=:]\s*|\s+)(?:(?:tensor|np\.float[0-9]*|[Aa]rray)\(|\[|['\"])?(" + _NUMBER + rb")"
+    rb"(?![\w.]|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
 )
 """Name, separator, value, unit. A name has at most four words."""
 UNIT_PAIR = re.compile(
@@ -68,7 +79,7 @@ OTHER_BAR = re.compile(
 """What stands before a bar that is not the training's."""
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|[\x08]+")
 CODE = re.compile(
-    rb"`|\bassert\b|[=!]=|= ?\{|\}\[|;\s*(?:$|[A-Za-z}])|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
+    rb"`|\bassert\b|(?<![=!<>])[=!]=(?![=>])|(?<!metrics)= ?\{|\}\[|;\s*(?:$|\})|\b(?:int|float|char|unsigned) \w+ ?=|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
 )
 """A line of a program's text, as tracebacks and compilers show it."""
 NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
@@ -78,6 +89,7 @@ KEYWORDS = (
     *(b"tok", b"samples", b"examples", b"it/s", b"s/it", b"/step", b"epoch", b"step", b"iter"),
     *(b"error", b"auc", b"f1", b"bleu", b"rouge", b"iou", b"map", b"mse", b"mae", b"nll", b"wer"),
     *(b"cer", b"score", b"kl", b"entropy", b"tps", b"tflop", b"mfu", b"rmse", b"l2", b"l1"),
+    *(b"top1", b"top5", b"elbo"),
 )
 """A text without any of these (in lower case) has no numbers for us."""
 
@@ -120,7 +132,7 @@ _IGNORED = _words(
     "wpb level lineno thread process created msecs elapsed remaining total runtime",
     "train_runtime eval_runtime num_examples consumed_samples global_batch_size",
     "batch_size micro_step microstep max_steps num_train_epochs date data data_time",
-    "duration ms loss_scale",
+    "duration ms loss_scale none cuda device",
 )
 _MODIFIERS = _words(
     "train training val valid validation eval test lm dev grad gradient learning mean avg",
@@ -130,6 +142,10 @@ _MODIFIERS = _words(
 _NOT_A_LOSS = _words(
     "scale weight weights coef coeff coefficient fn function type reduction ratio factor",
 )
+
+
+class PatternTimeout(Exception):  # noqa: N818 - it is what ends a search, not what went wrong
+    """A rule of the user took too long."""
 
 
 class LineNumbers(NamedTuple):
@@ -167,17 +183,25 @@ class MetricParser:
 
     Args:
         patterns: Rules of the user: by name, a regular expression with one group that is the number.
+        guard: Ends a search of a rule that takes too long, with `PatternTimeout`.
     """
 
-    def __init__(self, patterns: Optional[Mapping[str, "Pattern[bytes]"]] = None) -> None:
+    def __init__(
+        self,
+        patterns: Optional[Mapping[str, "Pattern[bytes]"]] = None,
+        guard: "Optional[Callable[[], ContextManager[object]]]" = None,
+    ) -> None:
         self._patterns = dict(patterns or {})
+        self._guard = guard or contextlib.nullcontext
+        self.slow_patterns: List[str] = []
+        """Rules that took too long and are not used any more."""
         self._step: Optional[int] = None
         self._total: Optional[int] = None
         self._epoch: Optional[float] = None
         self._epochs: Optional[int] = None
         self._offset = 0
         self._last_raw: Optional[int] = None
-        self._raw_epoch: Optional[float] = None
+        self._highest_epoch = -1.0
         self._bar_total = 0
         self._has_values = False
         self._has_steps = False
@@ -236,10 +260,20 @@ class MetricParser:
 
     # ---- the user's rules
 
+    def has_own_values(self, line: bytes) -> bool:
+        """Whether a rule of the user finds a number."""
+        return bool(self._own_values(line[:MAX_LINE]))
+
     def _own_values(self, line: bytes) -> Dict[str, float]:
         values: Dict[str, float] = {}
-        for name, pattern in self._patterns.items():
-            match = pattern.search(line)
+        for name, pattern in list(self._patterns.items()):
+            try:
+                with self._guard():
+                    match = pattern.search(line)
+            except PatternTimeout:
+                del self._patterns[name]
+                self.slow_patterns.append(name)
+                continue
             value = to_number(match.group(1)) if match and match.group(1) is not None else None
             if value is not None:
                 values[name] = value
@@ -360,11 +394,13 @@ class MetricParser:
             step < last or (step == last and (epoch is not None or is_in_epoch))
         )
         if last is not None and has_begun_anew:
-            if self._epoch != self._raw_epoch:
+            if self._epoch is not None and self._epoch > self._highest_epoch:
                 self._offset += max(last, total or 0)
             elif is_bar and last == total and step < last and epoch is None:
                 self._offset += last
-        self._last_raw, self._raw_epoch = step, self._epoch
+        self._last_raw = step
+        # Two trainers in one log take turns: only an epoch that was not there yet goes on.
+        self._highest_epoch = max(self._highest_epoch, -1.0 if self._epoch is None else self._epoch)
         self._step = self._offset + step
         if total is not None:
             has_epochs = (is_in_epoch or epoch is not None) and self._epoch is not None

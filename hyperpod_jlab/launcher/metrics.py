@@ -11,13 +11,13 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Pattern, Set, Tuple
 
 from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
 from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
 from .contract import FORMAT
 from .errors import LauncherError
-from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, may_have_numbers
+from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, PatternTimeout, may_have_numbers
 from .processes import Child, Children
 from .system import PARENT, die_with_parent, send
 
@@ -66,6 +66,7 @@ class Spacing:
 
     GAPS = ((20_000, 0.0), (50_000, 0.5), (100_000, 2.0))
     WIDEST_S = 10.0
+    MAX_KINDS, MAX_KEY = 300, 20
 
     def __init__(self) -> None:
         self._count = 0
@@ -74,7 +75,9 @@ class Spacing:
 
     def take(self, document: Mapping[str, Any], now: float) -> List[Mapping[str, Any]]:
         """The records to be written for a new one."""
-        key = tuple(document["values"])
+        key = tuple(document["values"])[: self.MAX_KEY]
+        if len(self._written_at) > self.MAX_KINDS:
+            self._written_at.clear()
         gap = next((gap for count, gap in self.GAPS if self._count < count), self.WIDEST_S)
         if gap and now - self._written_at.get(key, float("-inf")) < gap:
             self._pending[key] = document
@@ -98,21 +101,24 @@ class RankReader:
     """Bytes that are looked at in one turn. Of a flood the newest count."""
     MAX_LINES = 8
     """Lines with numbers that are read in one turn; those with a value that is not finite come first."""
+    MAX_SCANNED = 400
     PROGRESS_EVERY_S = 1.0
     BAR_REST_S = 0.15
     """Seconds of silence after which a bar's last state is told."""
 
     def __init__(self, path: str, rank: int, patterns: Mapping[str, "Pattern[bytes]"]) -> None:
         self.course = Course(rank)
+        self._clock = time.time() - time.monotonic()  # a clock that is set must not bend a curve
         self._path = path
         self._rank = rank
         self._patterns = patterns
-        self._parser = MetricParser(patterns)
+        self._parser = MetricParser(patterns, limited_search)
         self._losses = LossAlarms(rank)
         self._spacing = Spacing()
         self._descriptor: Optional[int] = None
         self._offset = 0
         self._rest = b""
+        self._is_cut = False
         self._progress: Optional[Tuple[Optional[int], Optional[int]]] = None
         self._progress_at = float("-inf")
 
@@ -130,6 +136,11 @@ class RankReader:
         if self._parser.has_pending and (is_last or now - printed_at >= self.BAR_REST_S):
             for numbers in self._parser.flush():
                 self._take(numbers, now, records, alarms)
+        while self._parser.slow_patterns:
+            name = self._parser.slow_patterns.pop()
+            write_note(
+                "the pattern of the metric '%s' takes too long: it is not used any more" % name
+            )
         if is_last:
             records += self._spacing.flush()
         return records, alarms
@@ -144,12 +155,14 @@ class RankReader:
         values = numbers.values
         self.course.report(numbers.step, now, values.get("step_time"))
         progress = (numbers.step, numbers.total)
+        if numbers.total is not None and numbers.step is not None:
+            self.course.is_done = numbers.step >= numbers.total
         if not values:
             if progress == self._progress or now - self._progress_at < self.PROGRESS_EVERY_S:
                 return
             self._progress_at = now
         self._progress = progress
-        seconds = time.time()
+        seconds = now + self._clock
         document: Dict[str, Any] = {"time": round(seconds, 3), "rank": self._rank}
         if numbers.step is not None:
             document["step"] = numbers.step
@@ -172,10 +185,15 @@ class RankReader:
                 return b""
             if size - self._offset > self.CHUNK:
                 self._offset, self._rest = size - self.CHUNK, b""
+                self._is_cut = True
             data = os.pread(self._descriptor, size - self._offset, self._offset)
         except OSError:
             return b""
         self._offset += len(data)
+        if self._is_cut:  # what is left of a line would have another meaning
+            _, separator, rest = data.partition(b"\n")
+            self._is_cut = not separator
+            return rest
         return data
 
     def _lines(self, data: bytes, is_last: bool) -> List[bytes]:
@@ -193,20 +211,22 @@ class RankReader:
         lines = body.split(b"\n")
         if len(lines) <= self.MAX_LINES:
             return lines
-        is_wanted = bytes.strip if self._patterns else may_have_numbers
         chosen: Dict[int, bytes] = {}
         lowered = body.lower()
         bad = NOT_FINITE.search(lowered)
         if bad is not None:
             number = lowered.count(b"\n", 0, bad.start())
             chosen[number] = lines[number]
-        first = max(0, len(lines) - 8 * self.MAX_LINES)
+        first = max(0, len(lines) - self.MAX_SCANNED)
         for number in range(len(lines) - 1, first - 1, -1):
-            if is_wanted(lines[number]):
+            if self._is_wanted(lines[number]):
                 chosen[number] = lines[number]
             if len(chosen) >= self.MAX_LINES:
                 break
         return [chosen[number] for number in sorted(chosen)]
+
+    def _is_wanted(self, line: bytes) -> bool:
+        return may_have_numbers(line) or self._parser.has_own_values(line)
 
 
 class AlarmActions:
@@ -222,6 +242,24 @@ class AlarmActions:
         self._run_id = run_id
         self._node_rank = node_rank
         self._running: List[Tuple[Any, float]] = []
+        self._threads: List[Any] = []
+
+    def run_beside(self, command: List[str], seconds: float) -> None:
+        """Start a process whose output goes to the node's log, and end it after so long."""
+        import subprocess
+
+        with contextlib.suppress(OSError, ValueError):
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+            self._running.append((process, time.monotonic() + seconds))
+
+    def finish(self, seconds: float) -> None:
+        """Give what was begun some time to get through."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.poll(time.monotonic())
+            if not self._running and not any(thread.is_alive() for thread in self._threads):
+                return
+            time.sleep(0.05)
 
     def take(self, alarm: Alarm) -> None:
         """Tell an alarm that begins."""
@@ -230,9 +268,9 @@ class AlarmActions:
         if isinstance(self._webhook, str):
             self._post(self._webhook, alarm)
 
-    def is_end(self, alarm: Alarm) -> bool:
+    def is_end(self, code: str) -> bool:
         """Whether an alarm is to end the attempt."""
-        return alarm.code in self._stop_on
+        return code in self._stop_on
 
     def poll(self, now: float) -> None:
         """End commands that take too long."""
@@ -280,8 +318,10 @@ class AlarmActions:
         thread = threading.Thread(target=self._send, args=(url, data), daemon=True)
         with contextlib.suppress(RuntimeError):  # no more threads for this user
             thread.start()
+            self._threads.append(thread)
 
     def _send(self, url: str, data: bytes) -> None:
+        import http.client
         import urllib.request
 
         # The spec allows http and https only.
@@ -289,7 +329,7 @@ class AlarmActions:
         try:
             with urllib.request.urlopen(request, timeout=self.WEBHOOK_TIMEOUT_S):  # noqa: S310
                 pass
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             write_note("the alarm's webhook failed: %s" % error)
 
 
@@ -306,6 +346,10 @@ class MetricsProcess:
     MAX_SHARE = 0.1
     """The most of one CPU that it takes: it looks seldomer then."""
     CHECK_EVERY_S = 1.0
+    LATE_S = 5.0
+    """A turn that comes so late was held up, as by a stopped node."""
+    FINISH_S, LAST_FINISH_S = 10.0, 1.0
+    """Seconds that commands and webhooks have before the attempt is ended, and when the ranks have ended by themselves."""
     MAX_STACKS = 8
     STACK_TIMEOUT_S = 5.0
 
@@ -324,6 +368,7 @@ class MetricsProcess:
             plan.get("alarms") or {}, str(plan.get("run_id")), arguments.node_rank
         )
         self._stop_text: Optional[str] = None
+        self._hang_text = ""
         self._told_codes: Set[str] = set()
         self._files = BundleFiles(bundle)
         self._file = MetricFile(self._files, self._paths.metrics)
@@ -339,22 +384,30 @@ class MetricsProcess:
         signal.signal(signal.SIGTERM, lambda *_: None)
         next_check_at = time.monotonic() + self.CHECK_EVERY_S
         is_stopping = False
+        last_turn_at = time.monotonic()
         while not is_stopping:
             began = time.process_time()
             now = time.monotonic()
+            if now - last_turn_at > self.LATE_S:
+                for rank in self._ranks:
+                    rank.course.shift(now - last_turn_at)
+            last_turn_at = now
             found = self.turn(now, False)
             if now >= next_check_at:
                 next_check_at = now + self.CHECK_EVERY_S
                 self._write([], self._check(now))
                 self._actions.poll(now)
             if self._stop_text is not None:
+                self._actions.finish(self.FINISH_S)
                 self._files.write(self._paths.alarm_stop, {"message": self._stop_text})
                 return EXIT_ALARM
             cost = time.process_time() - began
             self._delay = self.FAST_S if found else min(self._delay * 1.5, self.SLOW_S)
             pause = max(self._delay, cost / self.MAX_SHARE)
-            is_stopping = bool(select.select([wake_up], [], [], pause)[0])
+            if select.select([wake_up], [], [], pause)[0]:
+                is_stopping = signal.SIGTERM in os.read(wake_up, 4096)
         self.turn(time.monotonic(), True)
+        self._actions.finish(self.LAST_FINISH_S)
         return 0
 
     def turn(self, now: float, is_last: bool) -> bool:
@@ -372,6 +425,8 @@ class MetricsProcess:
         courses = [rank.course for rank in self._ranks]
         seconds = time.time()
         hang = self._hang.check(courses, now, seconds)
+        if self._actions.is_end("hang") and self._hang.is_certain(courses, now):
+            self._stop_text = self._stop_text or "hang: %s" % self._hang_text
         alarms = self._straggler.check(courses, seconds) + self._check_gpus()
         return alarms if hang is None else [*alarms, hang]
 
@@ -412,11 +467,12 @@ class MetricsProcess:
     def _act(self, alarm: Alarm) -> None:
         whose = "" if alarm.rank is None else "rank %d: " % alarm.rank
         write_note("alarm %s: %s%s" % (alarm.code, whose, alarm.message))
-        if alarm.code == "hang":
-            self._print_stacks()
         if self._is_first(alarm):
             self._actions.take(alarm)
-        if self._actions.is_end(alarm) and self._stop_text is None:
+        if alarm.code == "hang":
+            self._print_stacks()
+            self._hang_text = alarm.message
+        elif self._actions.is_end(alarm.code) and self._stop_text is None:
             self._stop_text = "%s: %s" % (alarm.code, alarm.message)
 
     def _is_first(self, alarm: Alarm) -> bool:
@@ -432,7 +488,6 @@ class MetricsProcess:
     def _print_stacks(self) -> None:
         """Where the ranks are, into the node's log, if py-spy is on the node."""
         import shutil
-        import subprocess
 
         program = shutil.which("py-spy")
         if program is None:
@@ -440,14 +495,26 @@ class MetricsProcess:
         record = read_json(self._paths.node_record) or {}
         for rank in (record.get("ranks") or [])[: self.MAX_STACKS]:
             if rank.get("pid") and rank.get("ended_at") is None:
-                write_note("stacks of rank %s" % rank.get("rank"))
-                with contextlib.suppress(OSError, subprocess.SubprocessError):
-                    subprocess.run(
-                        [program, "dump", "--pid", str(int(rank["pid"]))],
-                        stdin=subprocess.DEVNULL,
-                        timeout=self.STACK_TIMEOUT_S,
-                        check=False,
-                    )
+                command = [program, "dump", "--pid", str(int(rank["pid"]))]
+                self._actions.run_beside(command, self.STACK_TIMEOUT_S)
+
+
+SEARCH_TIMEOUT_S = 0.2
+
+
+def _end_search(*_: object) -> None:
+    raise PatternTimeout
+
+
+@contextlib.contextmanager
+def limited_search() -> Iterator[None]:
+    """End a search of a pattern that does not come to an end."""
+    signal.signal(signal.SIGALRM, _end_search)
+    signal.setitimer(signal.ITIMER_REAL, SEARCH_TIMEOUT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def compile_patterns(texts: Mapping[str, Any]) -> Dict[str, "Pattern[bytes]"]:

@@ -35,6 +35,8 @@ _MAX_FILE_BYTES = 512 << 20
 _CHUNK = 4 << 20
 _MAX_NAME = 200
 _MAX_SERIES = 20_000
+_MAX_ALARMS = 2_000
+_MAX_ANSWER_POINTS = 400_000
 _MAX_POINTS = 2_000_000
 """Points of one run in memory, 32 bytes each. Of more, every second point of the older halves goes."""
 _MAX_FOREIGN_POINTS = 200_000
@@ -141,6 +143,7 @@ class _File:
     path: Path
     offset: int = 0
     rest: bytes = b""
+    is_done: bool = False
 
 
 _Key = tuple[int, str, int]
@@ -163,14 +166,20 @@ class RunMetrics:
         self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
         self._most = _MAX_POINTS if bundle.is_own else _MAX_FOREIGN_POINTS
-        self._version = 0
+        self._version = 1
         self._looked_at = float("-inf")
+        self._newest = 0
         self._ident = secrets.token_hex(4)
 
     @property
     def cursor(self) -> str:
         """How far the records were read; `series` gives what came after it."""
         return f"{self._ident}-{self._version}"
+
+    @property
+    def count(self) -> int:
+        """Points in memory."""
+        return self._count
 
     @property
     def nodes(self) -> int:
@@ -185,7 +194,10 @@ class RunMetrics:
                 self._looked_at = now
                 self._find_files()
             for (attempt, node), file in self._files.items():
-                self._read(attempt, node, file)
+                if attempt == self._newest or not file.is_done:
+                    self._read(attempt, node, file)
+                    # What an earlier attempt writes late is read once more, and no further.
+                    file.is_done = attempt < self._newest
             return self._version > before
 
     def summary(self, *, ended: bool, now: float | None = None) -> MetricSummary:
@@ -230,8 +242,23 @@ class RunMetrics:
             end: Only points until this Unix time.
             cursor: Only points that were read after it; one of another reader gives all of them.
         """
+        return self.read(names, ranks, most=most, begin=begin, end=end, cursor=cursor)[0]
+
+    def read(
+        self,
+        names: Collection[str] = (),
+        ranks: Collection[int] = (),
+        *,
+        most: int | None = None,
+        begin: float | None = None,
+        end: float | None = None,
+        cursor: str | None = None,
+    ) -> tuple[list[MetricSeries], str]:
+        """The same, and the cursor of what comes after it. A page's answer (`most`) has a limit for all series together."""
         with self._lock:
             known = self.known(cursor)
+            if most is not None:
+                most = max(20, min(most, _MAX_ANSWER_POINTS // max(1, len(self._series))))
             found = []
             for (attempt, name, rank), points in self._series.items():
                 if (names and name not in names) or (ranks and rank not in ranks):
@@ -248,7 +275,8 @@ class RunMetrics:
                         name, rank, attempt, [points.point(i) for i in picked], len(points.times)
                     )
                 )
-        return sorted(found, key=lambda one: (one.name, one.rank, one.attempt))
+            ordered = sorted(found, key=lambda one: (one.name, one.rank, one.attempt))
+            return ordered, self.cursor
 
     def ranges(self) -> dict[str, tuple[float | None, float | None]]:
         """The lowest and the highest finite value of each name, over all ranks and attempts."""
@@ -288,6 +316,7 @@ class RunMetrics:
             if found is None:
                 continue
             attempt, folder = int(found[1]), logs / found[0]
+            self._newest = max(self._newest, attempt)
             for name in map(_FILE.fullmatch, visible_names(folder, _MAX_NAMES)):
                 if name is not None and len(self._files) < MAX_NODES:
                     self._files.setdefault((attempt, int(name[1])), _File(folder / name[0]))
@@ -320,9 +349,9 @@ class RunMetrics:
         """Take a record in; what is not one is left out."""
         try:
             document = json.loads(line)
-            moment = float(document["time"])
+            moment = _moment(document["time"])
             self._version += 1
-            if not 0 <= moment < 253_402_300_000:
+            if moment is None:
                 return
             if "alarm" in document:
                 self._take_alarm(attempt, node, document, moment)
@@ -337,21 +366,31 @@ class RunMetrics:
         total = None if document.get("total") is None else _natural(document["total"])
         for name, raw in document["values"].items():
             value = _NOT_FINITE[raw] if isinstance(raw, str) else float(raw)
-            key = (attempt, str(name)[:_MAX_NAME], rank)
+            key = (attempt, _clean(str(name), _MAX_NAME), rank)
             points = self._series.get(key)
             if points is None:
-                if len(self._series) >= _MAX_SERIES:
+                if len(self._series) >= _MAX_SERIES and not self._drop_oldest(attempt):
                     continue
                 points = self._series[key] = _Points()
             points.add(self._version, step, moment, value)
             self._count += 1
             if self._count > self._most:
                 self._thin_out()
-        if step is not None:
+        is_known = (attempt, rank) in self._progress or len(self._progress) < _MAX_SERIES
+        if step is not None and is_known:
             steps = self._progress.setdefault((attempt, rank), [])
             if not steps or steps[-1][1] != step or steps[-1][2] != total:
                 steps.append((moment, step, total))
                 del steps[:-_RATE_WINDOW]
+
+    def _drop_oldest(self, newest: int) -> bool:
+        """Forget the series of the oldest attempt, if it is older than this one."""
+        oldest = min(key[0] for key in self._series)
+        if oldest >= newest:
+            return False
+        self._series = {key: one for key, one in self._series.items() if key[0] != oldest}
+        self._count = sum(len(points.times) for points in self._series.values())
+        return True
 
     def _thin_out(self) -> None:
         for points in self._series.values():
@@ -375,13 +414,15 @@ class RunMetrics:
                     del self._alarms[other]
         else:
             since = document.get("since")
+            if len(self._alarms) >= _MAX_ALARMS:
+                return
             self._alarms.setdefault(
                 key,
                 RunAlarm(
                     code,
-                    str(document.get("message", ""))[:1000],
+                    _clean(str(document.get("message", "")), 1000),
                     rank,
-                    float(since) if isinstance(since, int | float) else moment,
+                    _moment(since) or moment,
                 ),
             )
 
@@ -406,19 +447,31 @@ class RunMetrics:
 
     def _current_alarms(self) -> list[RunAlarm]:
         """The alarms of the newest attempt that has any file: of many ranks with one cause, one."""
-        attempt = max((number for number, _ in self._files), default=0)
         by_code: dict[AlarmCode, list[RunAlarm]] = {}
         for (number, code, _, _), alarm in self._alarms.items():
-            if number == attempt:
+            if number == self._newest:
                 by_code.setdefault(code, []).append(alarm)
         found = []
         for code in ALARM_CODES:
             alarms = sorted(by_code.get(code, []), key=lambda one: (one.since, one.rank or 0))
             if alarms:
                 first, others = alarms[0], len(alarms) - 1
-                more = f" ({others} more {'rank' if others == 1 else 'ranks'})" if others else ""
+                unit = "node" if first.rank is None or code == "hang" else "rank"
+                more = f" ({others} more {unit}{'' if others == 1 else 's'})" if others else ""
                 found.append(RunAlarm(code, first.message + more, first.rank, first.since))
         return found
+
+
+def _moment(value: Any) -> float | None:
+    """A Unix time; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 253_402_300_000 else None
+
+
+def _clean(text: str, most: int) -> str:
+    """A text of a rank as one line without control characters."""
+    return "".join(one if one.isprintable() else " " for one in text[:most])
 
 
 def _natural(value: Any) -> int:
@@ -460,7 +513,7 @@ def _thin_out(values: array[float], chosen: range, most: int) -> Sequence[int]:
 class MetricsCache:
     """The numbers of the runs that were asked for last, so that each answer reads only what is new."""
 
-    MAX_RUNS = 30
+    MAX_RUNS, MAX_POINTS = 120, 6_000_000
 
     def __init__(self, open_bundle: Callable[[str], BundleReader]) -> None:
         self._open_bundle = open_bundle
@@ -478,9 +531,14 @@ class MetricsCache:
         with self._lock:
             found = self._runs.pop(key, None) or RunMetrics(bundle)
             self._runs[key] = found
-            while len(self._runs) > self.MAX_RUNS:
+            while len(self._runs) > self.MAX_RUNS or (
+                len(self._runs) > 1 and self._points() > self.MAX_POINTS
+            ):
                 self._runs.popitem(last=False)
             return found
+
+    def _points(self) -> int:
+        return sum(run.count for run in self._runs.values())
 
     def summary(self, run_id: str, *, ended: bool) -> MetricSummary:
         """The newest numbers of a run; none if its records cannot be read. May block.

@@ -194,23 +194,30 @@ function placesOf(courses: readonly ICourse[]): readonly number[] {
   return [...places].sort((one, other) => one - other);
 }
 
+/** Parts of a band: ranks report at different places, so that a single place has only some of them. */
+const BAND_PARTS = 200;
+
 function bandAround(
   courses: readonly ICourse[],
   places: readonly number[],
   index: ReadonlyMap<number, number>
 ): { low: (number | null)[]; high: (number | null)[] } {
-  const low: (number | null)[] = places.map(() => null);
-  const high: (number | null)[] = places.map(() => null);
+  const size = Math.max(1, Math.ceil(places.length / BAND_PARTS));
+  const low: (number | null)[] = [];
+  const high: (number | null)[] = [];
   for (const { points } of courses) {
     for (const [place, value] of points) {
       const at = index.get(place);
       if (at !== undefined && value !== null) {
-        low[at] = Math.min(low[at] ?? value, value);
-        high[at] = Math.max(high[at] ?? value, value);
+        const part = Math.floor(at / size);
+        low[part] = Math.min(low[part] ?? value, value);
+        high[part] = Math.max(high[part] ?? value, value);
       }
     }
   }
-  return { low, high };
+  const spread = (parts: readonly (number | null)[]) =>
+    places.map((_, at) => parts[Math.floor(at / size)] ?? null);
+  return { low: spread(low), high: spread(high) };
 }
 
 /** A number as short as it can be read. */

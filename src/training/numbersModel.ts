@@ -10,7 +10,7 @@ const ACTIVE_MS = 2000;
 const HIDDEN_MS = 30_000;
 
 /** Runs in one request. */
-const MOST = 50;
+const MOST = 100;
 
 /**
  * A run has a new alarm.
@@ -107,12 +107,12 @@ export class NumbersModel implements IDisposable {
     const raised: IAlarmRaised[] = [];
     for (const numbers of found) {
       const run = byId.get(numbers.run_id);
+      const before = this._known.get(numbers.run_id)?.summary.alarms ?? [];
+      const codes = new Set(before.map(one => one.code));
       for (const alarm of numbers.summary.alarms) {
-        const key = `${numbers.run_id} ${alarm.code} ${alarm.since}`;
-        if (run && !isEnded(run.state) && !this._told.has(key)) {
+        if (run && !isEnded(run.state) && !codes.has(alarm.code)) {
           raised.push({ run, alarm });
         }
-        this._told.add(key);
       }
       this._known.set(numbers.run_id, numbers);
     }
@@ -125,7 +125,6 @@ export class NumbersModel implements IDisposable {
   private readonly _known = new Map<string, IRunNumbers>();
   /** The state in which an ended run was asked for. */
   private readonly _asked = new Map<string, string>();
-  private readonly _told = new Set<string>();
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _isDisposed = false;
 }

@@ -450,3 +450,106 @@ def test_a_webhook_that_hangs_holds_nothing_up(bundle: Path, start: Start) -> No
             assert b"POST /alarm" in connection.recv(4096)
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_a_webhook_is_sent_though_the_attempt_ends_at_once(bundle: Path, start: Start) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        alarms = {"webhook": f"http://127.0.0.1:{port}/alarm", "stop_on": ["nan"]}
+        process = start(alarms=alarms)
+        write(bundle, b"step 1 loss nan\n")
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(20)
+            text = b""
+            while b'"since"' not in text:
+                text += connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        assert process.wait(20) == 10
+        assert json.loads(text.partition(b"\r\n\r\n")[2])["code"] == "nan"
+
+
+def test_a_pattern_that_takes_too_long_is_dropped_and_the_rest_is_read(
+    bundle: Path, start: Start
+) -> None:
+    process = start(metric_patterns={"slow": "(?:a+a+)+(b)", "psnr": "PSNR ([0-9.]+)"})
+    write(bundle, b"a" * 60 + b"\nPSNR 31.5\nstep 1 loss 2.5\n")
+    until(lambda: {"psnr": 31.5} in [one.get("values") for one in records(bundle)])
+    process.terminate()
+    assert process.wait(10) == 0
+    assert process.stdout is not None
+    assert b"the pattern of the metric 'slow' takes too long" in process.stdout.read()
+
+
+def test_a_hang_ends_an_attempt_only_after_ten_minutes() -> None:
+    ranks = courses(2, 1.0)
+    hang = HangAlarm()
+    assert hang.check(ranks, 40.0, 0.0) is not None
+    assert not hang.is_certain(ranks, 300.0)
+    assert hang.is_certain(ranks, 19.0 + 601.0)
+
+
+def test_what_comes_after_the_last_step_is_no_hang() -> None:
+    ranks = courses(1, 1.0)
+    ranks[0].is_done = True
+    assert HangAlarm().check(ranks, 500.0, 0.0) is None
+
+
+def test_a_time_in_which_nobody_looked_is_no_silence() -> None:
+    ranks = courses(1, 1.0)
+    ranks[0].shift(300.0)
+    assert HangAlarm().check(ranks, 320.0, 0.0) is None
+
+
+def test_a_loss_that_stays_high_has_a_new_course() -> None:
+    alarms = LossAlarms(0)
+    told = []
+    for step in range(200):
+        told += alarms.add({"loss": 2.0 if step < 60 else 9.0 + 0.01 * (step % 5)}, step, step)
+    assert [(one.code, one.is_over) for one in told] == [("spike", False), ("spike", True)]
+
+
+def test_one_loss_that_recovers_does_not_end_the_alarm_of_another() -> None:
+    alarms = LossAlarms(0)
+    told = alarms.add({"loss": math.nan, "eval_loss": math.nan}, 0, 0)
+    for step in range(1, 15):
+        told += alarms.add({"loss": 1.0}, step, step)
+    assert [one.is_over for one in told] == [False, False]
+
+
+def test_two_trainers_that_take_turns_do_not_add_up_steps() -> None:
+    lines = [
+        b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step)
+        for step in (10, 20, 30)
+        for epoch in (1, 3)
+    ]
+    assert max(one.step or 0 for one in read(b"".join(lines))) <= 60
+
+
+@pytest.mark.parametrize(
+    ("line", "loss"),
+    [
+        (b"{'loss': np.float64(2.31), 'step': 3}", 2.31),
+        (b"step 3 loss=Array(2.5, dtype=float32)", 2.5),
+        (b"====> Epoch: 1 Average loss: 108.9", 108.9),
+        (b"Epoch 1; loss 0.5; acc 0.9", 0.5),
+        (b"metrics={'loss': 0.5}", 0.5),
+        (b"step 3 loss: tensor(2.5, device='cuda:0')", 2.5),
+    ],
+)
+def test_more_ways_to_print(line: bytes, loss: float) -> None:
+    assert may_have_numbers(line)
+    assert values(line)["loss"] == loss
+    assert "cuda" not in values(line)
+
+
+def test_a_decimal_comma_is_no_number() -> None:
+    assert read(b"step 10 loss: 0,512") == []
+
+
+@pytest.mark.parametrize("line", [b"top1=0.76", b"elbo: -12.31"])
+def test_no_word_is_missing_in_the_first_look(line: bytes) -> None:
+    assert may_have_numbers(line)
+    assert read(line)

@@ -63,7 +63,7 @@ def test_names_of_another_kind_of_source_are_not_offered():
 
 
 def test_a_far_off_field_lists_the_valid_ones():
-    assert refused(with_command(zzzz=1)).hint.startswith("valid: account, after, args")
+    assert refused(with_command(zzzz=1)).hint.startswith("valid: account, after, alarms")
 
 
 def test_a_very_long_field_name_is_cut():

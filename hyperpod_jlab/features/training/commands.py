@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 0.2
 _STATE_EVERY_S = 2.0
 _MAX_CURVES = 8
+_MAX_LABEL = 28
 _MAX_VALUE = 60
 
 _WATCH_HELP = """\
@@ -96,7 +97,7 @@ def _lines(
     summary = metrics.summary(ended=ended)
     chosen = [one for one in order_names(summary.metrics) if not names or one in names]
     width = shutil.get_terminal_size().columns
-    label = max([len(one) for one in chosen] or [0])
+    label = min(_MAX_LABEL, max([len(one) for one in chosen[:_MAX_CURVES]] or [0]))
     head = f"{run_id}  {state}  {printable(name)}"
     progress = format_progress(summary.progress)
     lines = [f"{head}  {progress}" if progress else head]
@@ -106,10 +107,10 @@ def _lines(
         finite = [value for value in course if value is not None]
         curve = sparkline(course, min(finite), max(finite), room) if finite else ""
         number = format_number(summary.metrics[one].value)
-        lines.append(f"  {one:<{label}}  {number:>10}  {curve}")
+        lines.append(f"  {printable(one)[:label]:<{label}}  {number:>10}  {curve}")
     if not chosen:
         lines.append("  no numbers in the output so far")
-    lines += [f"  alarm {format_alarm(alarm)}" for alarm in summary.alarms]
+    lines += [f"  alarm {printable(format_alarm(alarm))}" for alarm in summary.alarms]
     return [line[: max(20, width - 1)] for line in lines]
 
 

@@ -64,9 +64,8 @@ async def show_series(call: Call, run_id: str, query: SeriesQuery) -> RunSeries:
     known = metrics.known(query.cursor)
     if known and query.cursor == metrics.cursor:
         await _wait(metrics, query.wait)
-    cursor = metrics.cursor
-    series = await asyncio.to_thread(
-        metrics.series,
+    series, cursor = await asyncio.to_thread(
+        metrics.read,
         query.name,
         query.rank,
         most=query.most,
@@ -74,16 +73,17 @@ async def show_series(call: Call, run_id: str, query: SeriesQuery) -> RunSeries:
         end=query.end,
         cursor=query.cursor if known else None,
     )
-    summary = metrics.summary(ended=False)
+    summary = await asyncio.to_thread(metrics.summary, ended=False)
     return RunSeries(run_id, cursor, not known, summary, series)
 
 
 async def _wait(metrics: RunMetrics, seconds: float) -> None:
     """Wait for new records; the more nodes, the less often the files are looked at."""
-    end = time.monotonic() + seconds
+    end, cursor = time.monotonic() + seconds, metrics.cursor
     while time.monotonic() < end:
         await asyncio.sleep(_LOOK_EVERY_S * (1 + metrics.nodes / 8))
-        if await asyncio.to_thread(metrics.refresh):
+        await asyncio.to_thread(metrics.refresh)
+        if metrics.cursor != cursor:  # whoever has read them
             return
 
 
