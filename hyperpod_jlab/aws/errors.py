@@ -132,7 +132,7 @@ def boto3_missing(alternative: str | None = None) -> HyperpodError:
     )
 
 
-def boto3_too_old(call: AwsCall, version: str) -> HyperpodError:
+def boto3_too_old_error(call: AwsCall, version: str) -> HyperpodError:
     """The installed boto3 does not know an operation."""
     version_needed = BOTO3_SINCE.get(call.action)
     needs = f"it needs boto3 >= {version_needed}" if version_needed else "it needs a newer boto3"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from hyperpod_jlab.aws.errors import (
     AwsCall,
     boto3_missing,
-    boto3_too_old,
+    boto3_too_old_error,
     check_content_type,
     keep_unknown_fields,
     no_region,
@@ -158,7 +158,7 @@ class _Session:
         try:
             client = session.client(call.service, region_name=call.region, config=config)
         except UnknownServiceError:
-            raise boto3_too_old(call, _version()) from None
+            raise boto3_too_old_error(call, _version()) from None
         client.meta.events.register("after-call", check_content_type)
         client.meta.events.register("after-call", keep_unknown_fields)
         METER.count(client)
@@ -366,7 +366,7 @@ def _method(client: Any, call: AwsCall) -> str:
     from botocore import xform_name
 
     if call.operation not in client.meta.service_model.operation_names:
-        raise boto3_too_old(call, _version())
+        raise boto3_too_old_error(call, _version())
     return str(xform_name(call.operation))
 
 

@@ -181,7 +181,7 @@ class Lister:
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
-            raise TooManyFilesError(f"listing it needs more than {MAX_SECONDS:.0f} s")
+            raise TooManyFilesError(f"listing its files took longer than {MAX_SECONDS:.0f} s")
 
     def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
         """Read the ignore files of a folder in the walk."""

@@ -19,7 +19,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.descent import replace
 from hyperpod_jlab.storage.files import to_json
 from hyperpod_jlab.storage.migration import runs_in_old_layout
-from hyperpod_jlab.storage.owners import Parent, current_user, parents
+from hyperpod_jlab.storage.owners import Parent, ancestor_folders, current_user
 from hyperpod_jlab.storage.partition import Partition
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def separation_of(partition: Partition, identity: Identity) -> Separation:
     Raises:
         OSError: The partition's root cannot be read.
     """
-    parent_folders = tuple(parents(partition.root))
+    parent_folders = tuple(ancestor_folders(partition.root))
     old_run_count = sum(1 for _ in runs_in_old_layout(partition))
     trusted = {"foreign", "open", "group"} if partition.shared else {"foreign", "open"}
     bad = next((parent for parent in parent_folders if parent.problem in trusted), None)

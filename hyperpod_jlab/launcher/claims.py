@@ -159,7 +159,7 @@ def chosen_port(status: str, number: int) -> int:
     claim = read_json(os.path.join(status, "attempt-%d" % number, "claim.json")) or {}
     port = claim.get("master_port")
     if not isinstance(port, int):
-        raise LauncherError("no_port", "the claim of attempt %d names no master port" % number)
+        raise LauncherError("no_port", "attempt %d: the claim record has no master port" % number)
     return port
 
 

@@ -209,7 +209,7 @@ class Parent:
         return f"ask its owner or an administrator for chmod +t {self.path}"
 
 
-def parents(root: Path, uid: int | None = None) -> list[Parent]:
+def ancestor_folders(root: Path, uid: int | None = None) -> list[Parent]:
     """The partition's root and the folders above it, from ``/`` on.
 
     Args:
@@ -238,7 +238,7 @@ def unsafe_parent(root: Path, *, group: bool) -> Parent | None:
     Raises:
         OSError: A folder cannot be read.
     """
-    bad = (parent for parent in parents(root) if parent.problem is not None)
+    bad = (parent for parent in ancestor_folders(root) if parent.problem is not None)
     return next((parent for parent in bad if group or parent.problem != "group"), None)
 
 

@@ -352,7 +352,7 @@ class PathMap:
         """
         return self._move(PurePosixPath(path), self.remote, self.local)
 
-    def cluster_python(self, python: str) -> str:
+    def to_cluster_python(self, python: str) -> str:
         """A Python's path on the nodes: translated if it is on the partition, else unchanged."""
         path = PurePosixPath(python)
         return str(self.to_cluster_path(path)) if path.is_relative_to(self.local) else python

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hyperpod_jlab.admin.cluster_config.document import Documents
+from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
 from hyperpod_jlab.admin.cluster_config.rules import CLUSTER_QUOTA, allows_service, check
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
@@ -27,7 +27,7 @@ def messages(report, level="error"):
 @pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
 def test_the_examples_are_good_as_far_as_files_say(paths):
     first, *second = map(document, paths)
-    report = check(Documents(first, next(iter(second), None)), REGION)
+    report = check(ClusterConfigFiles(first, next(iter(second), None)), REGION)
     assert messages(report) == messages(report, "warning") == []
 
 
@@ -79,7 +79,7 @@ BAD = [
 
 @pytest.mark.parametrize(("place", "value", "words"), BAD)
 def test_bad_first_files(place, value, words):
-    documents = Documents(spoiled(document(SLURM), place, value), document(SECOND))
+    documents = ClusterConfigFiles(spoiled(document(SLURM), place, value), document(SECOND))
     found = messages(check(documents, REGION))
     assert any(words in one for one in found), found
 
@@ -109,7 +109,7 @@ BAD_SECOND = [
 
 @pytest.mark.parametrize(("place", "value", "words"), BAD_SECOND)
 def test_bad_second_files(place, value, words):
-    documents = Documents(document(SLURM), spoiled(document(SECOND), place, value))
+    documents = ClusterConfigFiles(document(SLURM), spoiled(document(SECOND), place, value))
     found = messages(check(documents, REGION))
     assert any(words in one for one in found), found
 
@@ -131,12 +131,12 @@ def test_bad_second_files(place, value, words):
     ],
 )  # fmt: skip
 def test_bad_files_of_other_kinds(path, place, value, words):
-    found = messages(check(Documents(spoiled(document(path), place, value)), REGION))
+    found = messages(check(ClusterConfigFiles(spoiled(document(path), place, value)), REGION))
     assert any(words in one for one in found), found
 
 
 def test_both_ways_to_say_what_groups_are_are_refused():
-    found = messages(check(Documents(document(MANAGED), document(SECOND)), REGION))
+    found = messages(check(ClusterConfigFiles(document(MANAGED), document(SECOND)), REGION))
     assert any("remove one of them" in one for one in found)
 
 
@@ -151,7 +151,7 @@ def test_no_check_hides_another():
     ):
         config = spoiled(config, place, value)
     second = spoiled(document(SECOND), "workload_manager", "pbs")
-    report = check(Documents(config, second), REGION)
+    report = check(ClusterConfigFiles(config, second), REGION)
     assert len(report.with_level("error")) == 5
     assert {one.check for one in report.with_level("error")} == {"schema", "groups", "scripts"}
 

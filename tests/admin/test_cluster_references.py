@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.admin.cluster_config.document import Documents
+from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
 from hyperpod_jlab.admin.cluster_config.rules import check
 from testbed.aws.example_ground import ROLE
 from tests.admin.cluster_files import GONE, SECOND, SLURM, document, spoiled
@@ -17,10 +17,10 @@ __all__ = ["account", "told"]
 def test_a_right_controller_and_a_typing_error_are_told_apart():
     """One group is forgotten; the other sentence is not said twice of one member."""
     second = spoiled(document(SECOND), "worker_groups", [])
-    found = messages(check(Documents(document(SLURM), second), REGION))
+    found = messages(check(ClusterConfigFiles(document(SLURM), second), REGION))
     assert sum(one.endswith("add it to worker_groups") for one in found) == 1
     second = spoiled(document(SECOND), "controller_group", True)
-    found = messages(check(Documents(document(SLURM), second), REGION))
+    found = messages(check(ClusterConfigFiles(document(SLURM), second), REGION))
     assert not any("controller_group is missing" in one for one in found)
 
 
@@ -33,13 +33,13 @@ def test_a_file_system_is_not_reached_without_a_network(member):
         name = document(SECOND)["fsx_dns_name"]
         mount = {"FsxLustreConfig": {"DnsName": name, "MountName": "x5kjbbmv"}}
         config = spoiled(config, f"{FIRST}.InstanceStorageConfigs", [mount])
-    report = check(Documents(config, second), REGION)
+    report = check(ClusterConfigFiles(config, second), REGION)
     (found,) = [one for one in report.with_level("error") if one.check == "storage"]
     assert "cannot be reached from SageMaker's own network" in found.message
     for number in range(3):
         own = document(SLURM)["VpcConfig"]
         config = spoiled(config, f"InstanceGroups.{number}.OverrideVpcConfig", own)
-    report = check(Documents(config, second), REGION)
+    report = check(ClusterConfigFiles(config, second), REGION)
     assert not any("cannot be reached" in one for one in messages(report))
 
 

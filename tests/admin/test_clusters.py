@@ -159,7 +159,7 @@ def test_a_cluster_of_somebody_else_is_no_lost_answer(account, endpoint, hpj):
 
 
 def test_aws_may_be_silent_for_a_while(account, endpoint, hpj, monkeypatch):
-    real = clusters.ClusterFollower._read_progress
+    real = clusters.ClusterWaiter._read_progress
     seen = []
 
     async def at(follower):
@@ -168,7 +168,7 @@ def test_aws_may_be_silent_for_a_while(account, endpoint, hpj, monkeypatch):
             endpoint.faults.broken["sagemaker:DescribeCluster"] = 4
         return await real(follower)
 
-    monkeypatch.setattr(clusters.ClusterFollower, "_read_progress", at)
+    monkeypatch.setattr(clusters.ClusterWaiter, "_read_progress", at)
     hpj(*CREATE, "--yes", "--wait").ok()
 
 

@@ -48,4 +48,4 @@ def test_the_same_path_on_both_sides():
     ],
 )
 def test_a_python_is_translated_when_it_lies_on_the_partition(python, there):
-    assert STUDIO.cluster_python(python) == there
+    assert STUDIO.to_cluster_python(python) == there

@@ -64,7 +64,7 @@ class ClusterChanges(Wire):
     @property
     @wire_property
     def cluster(self) -> str | None:
-        """The changes that remove instances."""
+        """The cluster's name."""
         name: str | None = self.request.get("ClusterName")
         return name
 

@@ -140,7 +140,7 @@ async def _change(aws: Aws, operation: str, action: str, **parameters: Any) -> d
         ) from error
 
 
-class ClusterFollower:
+class ClusterWaiter:
     """Follows a cluster until it is created, changed or deleted.
 
     Args:

@@ -12,8 +12,12 @@ import click
 
 from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.cluster_config.changes import changes_of
-from hyperpod_jlab.admin.cluster_config.clusters import ClusterFollower
-from hyperpod_jlab.admin.cluster_config.document import Documents, RuleResult, read_document
+from hyperpod_jlab.admin.cluster_config.clusters import ClusterWaiter
+from hyperpod_jlab.admin.cluster_config.document import (
+    ClusterConfigFiles,
+    RuleResult,
+    read_document,
+)
 from hyperpod_jlab.admin.cluster_config.rules import CHECKS, check, check_with_aws
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -113,18 +117,18 @@ def validate(
     _refuse(report, strict=strict)
 
 
-def _read(config: Path, provisioning: Path | None) -> Documents:
+def _read(config: Path, provisioning: Path | None) -> ClusterConfigFiles:
     """Both files. An unreadable second one is a finding, so that it does not hide those of the first."""
     first = read_document(config)
     if provisioning is None:
-        return Documents(first)
+        return ClusterConfigFiles(first)
     try:
-        return Documents(first, read_document(provisioning))
+        return ClusterConfigFiles(first, read_document(provisioning))
     except InvalidInputError as error:
-        return Documents(first, read_error=error.message)
+        return ClusterConfigFiles(first, read_error=error.message)
 
 
-def _check_with_aws(documents: Documents, region: str | None) -> Report:
+def _check_with_aws(documents: ClusterConfigFiles, region: str | None) -> Report:
     async def work(_: object) -> Report:
         async with slow_steps("asking AWS"):
             return await check_with_aws(Aws(region), documents)
@@ -204,7 +208,7 @@ def create_cluster(
     arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
     _print_started(name, arn, "being created", wait)
     if wait:
-        _follow(ClusterFollower(Aws(region), name, arn, since=begin), name, "created")
+        _follow(ClusterWaiter(Aws(region), name, arn, since=begin), name, "created")
 
 
 # ---------------------------------------------------------------------------------- update
@@ -273,7 +277,7 @@ def update_cluster(
     arn = str(current["ClusterArn"])
     _print_started(str(current["ClusterName"]), arn, "being updated", wait)
     if wait:
-        _follow(ClusterFollower(Aws(region), name, arn, since=begin), name, "updated")
+        _follow(ClusterWaiter(Aws(region), name, arn, since=begin), name, "updated")
 
 
 def _show_changes(changes: ClusterChanges) -> None:
@@ -351,7 +355,7 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
     with_services(lambda _: clusters.delete(Aws(region), name))
     _print_started(name, arn, "being deleted", wait)
     if wait:
-        _follow(ClusterFollower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
+        _follow(ClusterWaiter(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
 
 
 def _show_deletion(description: dict[str, Any]) -> None:
@@ -462,7 +466,7 @@ def _print_started(name: str, arn: str, action: str, wait: bool) -> None:
         print(f"hint: {printable(_show_command(name))}", file=sys.stderr)
 
 
-def _follow(follower: ClusterFollower, name: str, desired: str) -> None:
+def _follow(follower: ClusterWaiter, name: str, desired: str) -> None:
     """Show a cluster's progress until it is created, changed or deleted, as `desired` says.
 
     Raises:

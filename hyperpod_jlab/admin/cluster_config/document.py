@@ -172,7 +172,7 @@ class Provisioning:
     mount_name: str | None
 
 
-class Documents:
+class ClusterConfigFiles:
     """Both files as they were read, and what they say.
 
     Args:

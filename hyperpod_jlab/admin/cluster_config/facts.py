@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
-from hyperpod_jlab.admin.cluster_config.document import Documents
+from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
 from hyperpod_jlab.aws.clusters import describe_instance_types
 from hyperpod_jlab.aws.network import (
     describe_interfaces,
@@ -55,7 +55,7 @@ class Facts:
         documents: The configuration.
     """
 
-    def __init__(self, aws: Aws, region: str, documents: Documents) -> None:
+    def __init__(self, aws: Aws, region: str, documents: ClusterConfigFiles) -> None:
         self._aws = aws
         self.region = region
         self.documents = documents

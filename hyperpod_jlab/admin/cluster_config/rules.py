@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from hyperpod_jlab.admin.cluster_config.document import (
     PROVISIONING,
+    ClusterConfigFiles,
     ClusterMount,
-    Documents,
     GroupConfig,
     Network,
     Provisioning,
@@ -90,7 +90,7 @@ class Report(Wire):
         return not self.with_level("error")
 
 
-def check(documents: Documents, region: str | None) -> Report:
+def check(documents: ClusterConfigFiles, region: str | None) -> Report:
     """Check the files alone.
 
     Args:
@@ -103,7 +103,7 @@ def check(documents: Documents, region: str | None) -> Report:
     return _report(documents, _check_files(documents, region), with_aws=False)
 
 
-async def check_with_aws(aws: Aws, documents: Documents) -> Report:
+async def check_with_aws(aws: Aws, documents: ClusterConfigFiles) -> Report:
     """Check the files with AWS' data.
 
     Raises:
@@ -117,14 +117,16 @@ async def check_with_aws(aws: Aws, documents: Documents) -> Report:
     return _report(documents, verdicts_found, with_aws=True)
 
 
-def _check_files(documents: Documents, region: str | None) -> list[RuleResult]:
+def _check_files(documents: ClusterConfigFiles, region: str | None) -> list[RuleResult]:
     rule_results = list(_files(documents, region))
     for name, run in FILE_RULES:
         rule_results += [replace(rule_result, check=name) for rule_result in run(documents)]
     return rule_results
 
 
-def _report(documents: Documents, rule_results: Sequence[RuleResult], *, with_aws: bool) -> Report:
+def _report(
+    documents: ClusterConfigFiles, rule_results: Sequence[RuleResult], *, with_aws: bool
+) -> Report:
     # One message is enough if several items of a check failed for the same reason.
     by_key: dict[object, RuleResult] = {}
     for rule_result in rule_results:
@@ -158,7 +160,7 @@ def _report(documents: Documents, rule_results: Sequence[RuleResult], *, with_aw
     )
 
 
-def _missing(name: str, documents: Documents) -> str | None:
+def _missing(name: str, documents: ClusterConfigFiles) -> str | None:
     """Why a check found no item, although every cluster has one."""
     if name == "cluster" and not documents.name:
         return "could not be checked: ClusterName is missing"
@@ -174,16 +176,20 @@ def _missing(name: str, documents: Documents) -> str | None:
 RuleResults = Iterator[RuleResult]
 AsyncRuleResults = AsyncIterator[RuleResult]
 
-FILE_RULES: list[tuple[str, Callable[[Documents], RuleResults]]] = []
+FILE_RULES: list[tuple[str, Callable[[ClusterConfigFiles], RuleResults]]] = []
 AWS_RULES: list[Callable[[Facts], Awaitable[list[RuleResult]]]] = []
 
 
 def rule(
     name: str,
-) -> Callable[[Callable[[Documents], RuleResults]], Callable[[Documents], RuleResults]]:
+) -> Callable[
+    [Callable[[ClusterConfigFiles], RuleResults]], Callable[[ClusterConfigFiles], RuleResults]
+]:
     """Add a rule that needs only the files to a check."""
 
-    def add(run: Callable[[Documents], RuleResults]) -> Callable[[Documents], RuleResults]:
+    def add(
+        run: Callable[[ClusterConfigFiles], RuleResults],
+    ) -> Callable[[ClusterConfigFiles], RuleResults]:
         FILE_RULES.append((name, run))
         return run
 
@@ -191,7 +197,7 @@ def rule(
 
 
 def aws_rule(
-    name: str, items: Callable[[Documents], Iterable[T]], path: Callable[[T], str | None]
+    name: str, items: Callable[[ClusterConfigFiles], Iterable[T]], path: Callable[[T], str | None]
 ) -> Callable[[Callable[[Facts, T], AsyncRuleResults]], Callable[[Facts, T], AsyncRuleResults]]:
     """Add a rule that asks AWS to a check.
 
@@ -246,7 +252,7 @@ def unknown(message: str, path: str | None = None) -> RuleResult:
 # ---------------------------------------------------------------------------------- files and schema
 
 
-def _files(documents: Documents, region: str | None) -> RuleResults:
+def _files(documents: ClusterConfigFiles, region: str | None) -> RuleResults:
     """What needs more than the documents: the model, and the region."""
     yield from problems(dict(documents.cluster), input_shape("CreateCluster"))
     match = _EKS_ARN.fullmatch(documents.eks_arn or "")
@@ -263,7 +269,7 @@ _EKS_ARN = re.compile(r"arn:[a-z0-9-]+:eks:(?P<region>[a-z0-9-]+):\d{12}:cluster
 
 
 @rule("files")
-def _placeholders(documents: Documents) -> RuleResults:
+def _placeholders(documents: ClusterConfigFiles) -> RuleResults:
     """Texts such as ``${ROLE}`` or ``<role>`` were to be replaced."""
     for prefix, document in (
         ("", documents.cluster),
@@ -288,13 +294,13 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 @rule("files")
-def _readable(documents: Documents) -> RuleResults:
+def _readable(documents: ClusterConfigFiles) -> RuleResults:
     if documents.unread is not None:
         yield error(documents.unread)
 
 
 @rule("schema")
-def _one_orchestrator(documents: Documents) -> RuleResults:
+def _one_orchestrator(documents: ClusterConfigFiles) -> RuleResults:
     scheduler = documents.cluster.get("Orchestrator")
     if isinstance(scheduler, dict) and {"Eks", "Slurm"} <= scheduler.keys():
         message = "Orchestrator has both Eks and Slurm, but only one is allowed"
@@ -311,13 +317,13 @@ _RESERVED_PARTITIONS = frozenset({"all", "default"})
 
 
 @rule("groups")
-def _groups_without_second_file(documents: Documents) -> RuleResults:
+def _groups_without_second_file(documents: ClusterConfigFiles) -> RuleResults:
     if documents.unread is not None:
         yield unknown("could not be checked without the second file")
 
 
 @rule("groups")
-def _names(documents: Documents) -> RuleResults:
+def _names(documents: ClusterConfigFiles) -> RuleResults:
     if not documents.groups:
         yield error("the cluster has no instance group", "InstanceGroups")
     for name, times in Counter(group.name for group in documents.groups if group.name).items():
@@ -329,7 +335,7 @@ def _names(documents: Documents) -> RuleResults:
 
 
 @rule("groups")
-def _slurm_on_eks(documents: Documents) -> RuleResults:
+def _slurm_on_eks(documents: ClusterConfigFiles) -> RuleResults:
     if not documents.on_eks:
         return
     if documents.second is not None:
@@ -342,7 +348,7 @@ def _slurm_on_eks(documents: Documents) -> RuleResults:
 
 
 @rule("groups")
-def _roles_are_set_once(documents: Documents) -> RuleResults:
+def _roles_are_set_once(documents: ClusterConfigFiles) -> RuleResults:
     """Each group declares its Slurm role, or the second file does for all."""
     if documents.on_eks or documents.unread is not None:
         return
@@ -363,7 +369,7 @@ def _roles_are_set_once(documents: Documents) -> RuleResults:
 
 
 @rule("groups")
-def _roles_by_slurm_config(documents: Documents) -> RuleResults:
+def _roles_by_slurm_config(documents: ClusterConfigFiles) -> RuleResults:
     by_role: dict[str, list[GroupConfig]] = {}
     for group in documents.groups:
         if group.slurm_role:
@@ -420,7 +426,7 @@ _MEMBERS = (
 
 
 @rule("groups")
-def _members_of_second_file(documents: Documents) -> RuleResults:
+def _members_of_second_file(documents: ClusterConfigFiles) -> RuleResults:
     second = None if documents.on_eks else documents.second
     for name, value in second.raw.items() if second else ():
         path = f"{PROVISIONING}: {name[:60]}"
@@ -444,7 +450,7 @@ def _members_of_second_file(documents: Documents) -> RuleResults:
 
 
 @rule("groups")
-def _roles_by_second_file(documents: Documents) -> RuleResults:
+def _roles_by_second_file(documents: ClusterConfigFiles) -> RuleResults:
     second = None if documents.on_eks else documents.second
     if second is None:
         return
@@ -514,7 +520,7 @@ SCRIPT_PREFIX = "s3://sagemaker-"
 
 
 @rule("scripts")
-def _script_names(documents: Documents) -> RuleResults:
+def _script_names(documents: ClusterConfigFiles) -> RuleResults:
     for group in documents.groups:
         path, folder, script = f"{group.path}.LifeCycleConfig", group.script_folder, group.script
         if group.restricted:
@@ -537,7 +543,7 @@ def _script_names(documents: Documents) -> RuleResults:
             yield error(message, f"{path}.OnCreate")
 
 
-def script_folders(documents: Documents) -> Iterable[GroupConfig]:
+def script_folders(documents: ClusterConfigFiles) -> Iterable[GroupConfig]:
     """One group per folder and script in S3."""
     return _first_of_each(
         ((group.script_folder, group.script), group)
@@ -584,7 +590,7 @@ _EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
 
 
 @rule("storage")
-def _volumes(documents: Documents) -> RuleResults:
+def _volumes(documents: ClusterConfigFiles) -> RuleResults:
     for group in documents.groups:
         path, title = f"{group.path}.InstanceStorageConfigs", group.title
         volumes = [
@@ -610,7 +616,7 @@ def _volumes(documents: Documents) -> RuleResults:
 
 
 @rule("storage")
-def _mount_paths(documents: Documents) -> RuleResults:
+def _mount_paths(documents: ClusterConfigFiles) -> RuleResults:
     """Each path is mounted once, and both files agree."""
     second = documents.second
     if second is not None and (second.dns_name is None) != (second.mount_name is None):
@@ -633,7 +639,7 @@ def _mount_paths(documents: Documents) -> RuleResults:
 
 
 @rule("storage")
-def _mount_names(documents: Documents) -> RuleResults:
+def _mount_names(documents: ClusterConfigFiles) -> RuleResults:
     for mount in documents.mounts:
         name = mount.dns_name
         if name is None:
@@ -648,7 +654,7 @@ def _mount_names(documents: Documents) -> RuleResults:
             yield warning(f"'{name[:80]}' is not the DNS name of an FSx file system", mount.path)
 
 
-def list_fsx_mounts(documents: Documents) -> Iterable[tuple[ClusterMount, str]]:
+def list_fsx_mounts(documents: ClusterConfigFiles) -> Iterable[tuple[ClusterMount, str]]:
     """Mounts of file systems of FSx, with the file system's id."""
     for mount in documents.mounts:
         if name := file_system_id(mount.dns_name):
@@ -727,7 +733,7 @@ async def _lustre_ports(facts: Facts, item: tuple[ClusterMount, str]) -> AsyncRu
 
 
 @rule("network")
-def _subnets_are_named(documents: Documents) -> RuleResults:
+def _subnets_are_named(documents: ClusterConfigFiles) -> RuleResults:
     if documents.on_eks and not documents.subnets:
         message = "a cluster on EKS needs VpcConfig: its nodes are in the EKS cluster's VPC"
         yield error(message, "VpcConfig")
@@ -736,12 +742,12 @@ def _subnets_are_named(documents: Documents) -> RuleResults:
         yield warning(message, "VpcConfig", "with VpcConfig it can reach your file systems")
 
 
-def networks(documents: Documents) -> Iterable[Network]:
+def networks(documents: ClusterConfigFiles) -> Iterable[Network]:
     """All networks."""
     return documents.networks
 
 
-def only(documents: Documents) -> Iterable[Documents]:
+def only(documents: ClusterConfigFiles) -> Iterable[ClusterConfigFiles]:
     """The configuration as a whole."""
     return (documents,)
 
@@ -803,7 +809,7 @@ async def _addresses_are_enough(facts: Facts, network: Network) -> AsyncRuleResu
 
 
 @aws_rule("network", only, lambda _: SUBNETS_PATH)
-async def _one_vpc(facts: Facts, _: Documents) -> AsyncRuleResults:
+async def _one_vpc(facts: Facts, _: ClusterConfigFiles) -> AsyncRuleResults:
     vpcs = sorted({str(subnet["VpcId"]) for subnet in (await facts.subnets()).values()})
     if len(vpcs) > 1:
         yield error(f"the subnets are in several VPCs: {', '.join(vpcs)}", SUBNETS_PATH)
@@ -868,7 +874,7 @@ TOTAL_QUOTA = "Total number of instances allowed across SageMaker HyperPod clust
 
 
 @rule("capacity")
-def _type_names(documents: Documents) -> RuleResults:
+def _type_names(documents: ClusterConfigFiles) -> RuleResults:
     for group in documents.groups:
         path = f"{group.path}.InstanceType"
         if not group.types:
@@ -878,7 +884,7 @@ def _type_names(documents: Documents) -> RuleResults:
                 yield error(f"{name[:40]} is an EC2 name", path, f"did you mean ml.{name[:40]}?")
 
 
-def types_of_groups(documents: Documents) -> Iterable[tuple[GroupConfig, str]]:
+def types_of_groups(documents: ClusterConfigFiles) -> Iterable[tuple[GroupConfig, str]]:
     """Each instance type of each group."""
     return [(group, name) for group in documents.groups for name in group.types]
 
@@ -921,7 +927,7 @@ async def _types_are_in_zone(facts: Facts, item: tuple[GroupConfig, str]) -> Asy
 
 
 @aws_rule("capacity", only, no_path)
-async def _quotas(facts: Facts, documents: Documents) -> AsyncRuleResults:
+async def _quotas(facts: Facts, documents: ClusterConfigFiles) -> AsyncRuleResults:
     quotas, instance_counts = await facts.quotas(), Counter[str]()
     for group in documents.groups:
         # A group of several types may come in any of them; a training plan has its own quota.
@@ -949,7 +955,7 @@ SERVICE_PRINCIPAL = "sagemaker.amazonaws.com"
 """The service that a role of instances must trust (SageMaker's guide, "IAM role for SageMaker HyperPod")."""
 
 
-def groups_by_role(documents: Documents) -> Iterable[GroupConfig]:
+def groups_by_role(documents: ClusterConfigFiles) -> Iterable[GroupConfig]:
     """One group per role."""
     groups = documents.groups
     return _first_of_each(
@@ -997,7 +1003,7 @@ async def _name_is_free(facts: Facts, name: str) -> AsyncRuleResults:
         yield error(message, "ClusterName", f"use another name, or: hpj admin {instead}")
 
 
-def eks_clusters(documents: Documents) -> Iterable[str]:
+def eks_clusters(documents: ClusterConfigFiles) -> Iterable[str]:
     """The EKS cluster, if any."""
     return [documents.eks_arn] if documents.on_eks and documents.eks_arn else []
 

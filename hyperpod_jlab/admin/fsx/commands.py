@@ -703,9 +703,9 @@ def _check_claim(actual: ActualState) -> None:
     """
     if actual.claim is not None and actual.claim != claim_text(DesiredState(None)):
         raise RefusedError(
-            f"an apply to this domain was started and has not ended: {actual.claim}",
+            f"another apply to this domain has not finished: {actual.claim}",
             code="superseded",
-            hint="wait for its end, or run the same apply again, or destroy without --delete-data",
+            hint="wait until it finishes, run the same apply again, or run destroy without --delete-data",
         )
 
 
@@ -742,9 +742,9 @@ def _check_all(storage_plan: StoragePlan) -> None:
             else ""
         )
         raise RefusedError(
-            f"some steps cannot be done now, so nothing was done: {blocked_text}{remainder}",
+            f"nothing was changed because these steps are blocked: {blocked_text}{remainder}",
             code="data_in_use",
-            hint="resolve that first, or leave out --delete-data to keep the folders",
+            hint="remove the cause, or leave out --delete-data to keep the folders",
         )
 
 

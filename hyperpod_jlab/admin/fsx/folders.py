@@ -247,7 +247,7 @@ class RemoteFolderProvisioner(_BaseProvisioner):
             raise _no_response_error()
         if response.get("error") == "not_mounted":
             raise RefusedError(
-                f"no file system is mounted at {self._task.root} where folders are checked",
+                f"no file system is mounted at {self._task.root} on the machine that checks the folders",
                 code="not_mounted",
                 hint="give the mount point of the whole file system there: --mounted-at",
             )

@@ -6,7 +6,7 @@ from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, o
 from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.api.client import server_text
+from hyperpod_jlab.engines.kubernetes.api.client import format_server_url
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, ResourcePermission
 from hyperpod_jlab.engines.kubernetes.kinds.choice import InstalledKinds, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
@@ -72,7 +72,7 @@ class KubernetesCheckup:
     async def _server(self) -> CheckResult:
         """Check DNS, connection and TLS; each failure has its own error."""
         client = await self._connection.client()
-        server_address = server_text(client.access)
+        server_address = format_server_url(client.access)
         proxy_text = " through the proxy" if client.access.proxy else ""
         try:
             version = (await client.get("/version")).get("gitVersion", "of unknown version")

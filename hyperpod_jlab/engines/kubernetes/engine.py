@@ -119,7 +119,7 @@ class KubernetesOrchestrator(Orchestrator):
         python = spec.environment.python
         if python is None:
             return self._config.python
-        return python if self._config.storage is None else self.paths.cluster_python(python)
+        return python if self._config.storage is None else self.paths.to_cluster_python(python)
 
     def render(self, render_input: RenderInput) -> Rendered:
         return self._sender.render(render_input)

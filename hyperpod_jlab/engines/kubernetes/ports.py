@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
-from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, parse_error, server_text
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, format_server_url, parse_error
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import PROXY_HINT
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
@@ -205,7 +205,7 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
         raise UnreachableError(
             f"the API server did not answer: {str(error) or type(error).__name__}",
             hint="see: kubectl cluster-info",
-            detail={"server": server_text(access)},
+            detail={"server": format_server_url(access)},
         ) from error
     return await _wait_open(PodPort(socket, pod, port), pod, port)
 

@@ -98,6 +98,7 @@ async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
     if not is_same:
         raise NotFoundError(
             f"the {sent.kind.name} {sent.name} was replaced by another object",
+            hint="submit the run again",
             detail={"run_id": bundle.run_id, "name": sent.name},
         )
     return Target(sent.kind, sent.namespace, sent.name, job)

@@ -169,7 +169,7 @@ class SlurmOrchestrator(Orchestrator):
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
         python = spec.environment.python
-        return self.paths.cluster_python(python) if python is not None else self._config.python
+        return self.paths.to_cluster_python(python) if python is not None else self._config.python
 
     def render(self, render_input: RenderInput) -> Rendered:
         """The sbatch script, or for a user's own script, the options that it is submitted with."""

@@ -108,7 +108,7 @@ class SlurmTaskRunner:
                 not visible.
         """
         if _END_MARKER in program.splitlines():
-            raise ValueError("the program holds the mark of its end")
+            raise ValueError("the program contains its own end marker")
         script = f"{_SCRIPT}{program}\n{_END_MARKER}\n".encode("ascii")
         job = await self._client.sbatch(script, self._options(name))
         has_ended = False

@@ -84,10 +84,10 @@ class AwsEnvironment:
     @property
     def uses_aws(self) -> bool:
         """Whether AWS is relevant here: this is Studio, or the configuration names a cluster by its AWS name."""
-        return self.studio is not None or bool(self.named_clusters) or self._names_eks
+        return self.studio is not None or bool(self.configured_clusters_of) or self._names_eks
 
     @property
-    def named_clusters(self) -> dict[str, str]:
+    def configured_clusters_of(self) -> dict[str, str]:
         """The HyperPod clusters that the configuration names, by their names in it."""
         return {
             name: config.hyperpod_cluster
@@ -428,7 +428,7 @@ class StudioChecks:
         return warn(evidence) if clusters.notes else ok(evidence)
 
     async def _names(self) -> CheckResult | None:
-        configured = list(self._environment.named_clusters.values())
+        configured = list(self._environment.configured_clusters_of.values())
         if not configured:
             return None
         clusters = await self._environment.clusters()

@@ -30,7 +30,7 @@ from hyperpod_jlab.storage.acl import has_acl
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.mounts import disk_space, mount_of
-from hyperpod_jlab.storage.owners import parents
+from hyperpod_jlab.storage.owners import ancestor_folders
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.timeouts import run_with_timeout
 
@@ -50,7 +50,7 @@ class MountChecks:
             CheckStep("mounts-missing", "missing mounts", "mount", self._missing, needs=needs),
             *(
                 CheckStep("shared", "storage shared with", "mount", self._shared(name), needs, name)
-                for name in self._environment.named_clusters
+                for name in self._environment.configured_clusters_of
             ),
         ]
 
@@ -316,7 +316,7 @@ def _mode(partition: Partition) -> CheckResult:
 def _parents(partition: Partition) -> CheckResult:
     """Check the owners of the folders above: they can replace our folder, whatever its own mode is."""
     try:
-        parent_folders = parents(partition.root)
+        parent_folders = ancestor_folders(partition.root)
     except OSError as error:
         return fail(f"{partition.root} cannot be checked: {error.strerror}", "see the storage step")
     evidence = ", ".join(

@@ -201,7 +201,9 @@ def connect_error(error: httpx.TransportError, access: ApiAccess) -> HyperpodErr
     ):
         return None
     message, code, hint = _connecting(error, access)
-    return UnreachableError(message, code=code, hint=hint, detail={"server": server_text(access)})
+    return UnreachableError(
+        message, code=code, hint=hint, detail={"server": format_server_url(access)}
+    )
 
 
 def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, str | None, str]:
@@ -220,7 +222,7 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
         )
     if isinstance(cause, socket.gaierror):
         return (
-            f"the host name of the API server at {server_text(access)} cannot be resolved",
+            f"the host name of the API server at {format_server_url(access)} cannot be resolved",
             "dns",
             "check the connection to the network of the cluster (VPN, VPC); a private EKS endpoint resolves only in its VPC",
         )
@@ -237,13 +239,13 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
     )
     proxy_text = " through the proxy" if access.proxy else ""
     return (
-        f"the API server at {server_text(access)} {problem_text}{proxy_text}",
+        f"the API server at {format_server_url(access)} {problem_text}{proxy_text}",
         None,
         "see: kubectl cluster-info",
     )
 
 
-def server_text(access: ApiAccess) -> str:
+def format_server_url(access: ApiAccess) -> str:
     """The server's address for messages, without secrets."""
     try:
         parts = urlsplit(access.server)
@@ -271,10 +273,10 @@ def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) ->
         "timed out" if is_timeout else "closed the connection before the answer was complete"
     )
     return UnreachableError(
-        f"the API server at {server_text(access)} {problem_text}",
+        f"the API server at {format_server_url(access)} {problem_text}",
         code=None if verb == "GET" else ANSWER_LOST,
         hint="see: kubectl cluster-info",
-        detail={"server": server_text(access)},
+        detail={"server": format_server_url(access)},
     )
 
 
@@ -493,8 +495,8 @@ class KubeClient:
                     return await streams.send(request, stream=True)
         except TimeoutError as error:
             raise UnreachableError(
-                f"the API server at {server_text(self.access)} timed out",
-                detail={"server": server_text(self.access)},
+                f"the API server at {format_server_url(self.access)} timed out",
+                detail={"server": format_server_url(self.access)},
             ) from error
         except httpx.TransportError as error:
             raise connect_error(error, self.access) or response_error(

@@ -169,7 +169,7 @@ def carried() -> BundleVolume:
     )
 
 
-def code_findings(spec: JobSpec) -> list[Finding]:
+def check_code(spec: JobSpec) -> list[Finding]:
     """What is impossible without shared storage."""
     return [
         Finding(

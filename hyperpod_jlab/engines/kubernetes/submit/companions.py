@@ -67,7 +67,7 @@ def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dic
     return jobs[0], companions
 
 
-def labelled(
+def add_labels(
     companions: Sequence[dict[str, Any]],
     job: Mapping[str, Any],
     file: str,

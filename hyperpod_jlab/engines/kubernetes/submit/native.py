@@ -28,7 +28,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import ENABLED
 from hyperpod_jlab.engines.kubernetes.submit.companions import (
-    labelled,
+    add_labels,
     manifest_error,
     split,
     string_map,
@@ -129,7 +129,7 @@ def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -
     keep_companions = render_input.spec.kubernetes.keep_companions
     companion_texts = [
         to_yaml(companion)
-        for companion in labelled(companions, sent, name, keep_companions=keep_companions)
+        for companion in add_labels(companions, sent, name, keep_companions=keep_companions)
     ]
     text = "---\n".join([*companion_texts, to_yaml(sent)])
     return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)

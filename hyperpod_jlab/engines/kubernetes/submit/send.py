@@ -42,7 +42,7 @@ from hyperpod_jlab.engines.kubernetes.submit.code import (
     PARTS_ANNOTATION,
     Archive,
     build_archive,
-    code_findings,
+    check_code,
     config_maps,
     filled,
     has_placeholder,
@@ -266,7 +266,7 @@ class Sender:
             field = "kubernetes.keep_companions"
             findings.append(Finding(level="info", code="ignored", message=message, field=field))
         if self._storage is None:
-            findings += code_findings(spec)
+            findings += check_code(spec)
         findings += instance_findings(spec, await self._query_instance(spec))
         client = await self._connection.client()
         await self._query_kinds(self._namespace(spec))

@@ -86,7 +86,7 @@ def parse_sent(text: str) -> Sent:
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(
             name
         ):  # they become part of a path
-            raise ValueError("its name is not valid")
+            raise ValueError("the name of the job in the manifest is not valid")
         if not all(is_companion(companion, namespace) for companion in companions):
             raise ValueError("a companion object does not belong to its job")
     except (LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
