@@ -287,7 +287,8 @@ class Coordinator:
         if cause is not None:
             self._ending = cause
             reason = "time_limit" if cause.kind == "time_limit" else "peer"
-            self.log_note("the attempt ends: " + cause.description)
+            if len(self._members) > 1:  # alone, a node knows why it ends
+                self.log_note("the attempt ends: " + cause.description)
             self.directive = {"do": "stop", "reason": reason, **self._memory()}
         elif self._finished_ranks.issuperset(self._members):
             self._finish(None, "all nodes have succeeded")

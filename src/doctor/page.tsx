@@ -65,7 +65,7 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
   const choose = ({ checks, stage }: IStage) => {
     if (checks === 0) {
       setChosen(null);
-      // Only the test job looks at the nodes.
+      // Where no check looked, as at the nodes of a cluster that was not reached, the test job does.
       job.current?.scrollIntoView({ block: 'nearest' });
       job.current?.querySelector('select')?.focus();
     } else {
