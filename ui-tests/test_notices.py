@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lab_page import (
     CARD,
     PANEL,
@@ -22,15 +24,19 @@ TOAST = ".Toastify__toast"
 PREVIEW = ".lm-TabBar-tab[data-hyperpod-preview='true']"
 
 
-def test_runs_end_in_one_notification_and_share_a_preview(page: Page, lab: LabServer) -> None:
+def test_runs_end_in_one_notification_and_share_a_preview(
+    page: Page, lab: LabServer, tmp_path: Path
+) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
-    wait = "until [ -e go ]; do sleep 0.2; done"
+    go = tmp_path / "go"
+    wait = f"until [ -e '{go}' ]; do sleep 0.2; done"
     runs = [
-        lab.hpj("submit", "-c", f"cd '{lab.work}'; {wait}; exit {code}", "--name", "sweep")
-        for code in (0, 1, 0)
+        lab.hpj("submit", "-c", f"{wait}; exit {code}", "--name", "sweep") for code in (0, 1, 0)
     ]
     rows = page.locator(f"{PANEL} .jp-HyperPod-Row")
+    for run_id in runs:  # the end of a run that the page never saw is no news
+        expect(rows.locator(f"[data-row='{run_id}']")).to_be_visible()
     name = f"sweep · {runs[1].rsplit('-', 1)[-1]}"
     second = rows.get_by_role("button").filter(has_text=name)
     expect(second).to_be_visible()
@@ -51,7 +57,7 @@ def test_runs_end_in_one_notification_and_share_a_preview(page: Page, lab: LabSe
     page.locator(RUN_PAGE).locator("visible=true").get_by_role("tab", name="Code").click()
     expect(page.locator(PREVIEW)).to_have_count(0)
     execute(page, "application:close-all", keep=False)
-    (lab.work / "go").touch()
+    go.touch()
     toast = page.locator(TOAST)
     expect(toast).to_contain_text("3 runs finished, 1 failed.", timeout=30_000)
     expect(toast).to_have_count(1)
