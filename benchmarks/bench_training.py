@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from log_fixtures import arguments, median, report
@@ -113,7 +112,7 @@ def latency(count: int) -> dict[str, float]:
         logs = node(folder, 1)
         process = start(folder)
         time.sleep(0.5)
-        metrics = RunMetrics(SimpleNamespace(records=folder, is_own=True))  # type: ignore[arg-type]
+        metrics = RunMetrics(folder, is_own=True)
         seen: list[float] = []
         printed: dict[int, float] = {}
         stop = threading.Event()
@@ -164,7 +163,7 @@ def reading(points: int) -> dict[str, float]:
         for line in (logs / "node-0.metrics.jsonl").read_bytes().splitlines():
             json.loads(line)
         bare = time.perf_counter() - begin
-        metrics = RunMetrics(SimpleNamespace(records=folder, is_own=True))  # type: ignore[arg-type]
+        metrics = RunMetrics(folder, is_own=True)
         begin = time.perf_counter()
         metrics.refresh()
         first = time.perf_counter() - begin

@@ -28,7 +28,7 @@ class LossAlarms:
     WINDOW = 50
     MIN_POINTS = 20
     IN_A_ROW = 3
-    """Points that must be too high: one bad batch is none of it."""
+    """Points in a row that must be too high. A single bad batch is no alarm."""
     MAX_NAMES = 100
     GOOD_POINTS = 10
     """Finite values after one that is not, until it counts as over."""
@@ -113,7 +113,7 @@ class Course:
         """The last step of all was reported."""
 
     def shift(self, seconds: float) -> None:
-        """Nobody looked for so long: that is no silence of the rank."""
+        """The watcher itself was paused for so long; do not count it as silence of the rank."""
         if self.reported_at is not None:
             self.reported_at += seconds
         if self.printed_at is not None:
@@ -138,7 +138,7 @@ class Course:
 class HangAlarm:
     """All ranks of a node are silent for longer than they ever were while they came on.
 
-    A rank that never reported numbers is none of it: what is usual for it is not known.
+    A rank that never reported numbers is left out: there is nothing to compare it with.
     """
 
     TIMES = 3.0

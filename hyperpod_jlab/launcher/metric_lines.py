@@ -211,7 +211,7 @@ class MetricParser:
         self._told: Dict[str, float] = {}
 
     def read(self, line: bytes) -> List[LineNumbers]:
-        """The numbers of a line and of bars before it, which are told once they go on; empty when there are none."""
+        """The numbers of a line. Those of a progress bar are held back until the bar moves on. Empty if there are none."""
         line = line[:MAX_LINE]
         if b"\x1b" in line or b"\x08" in line:
             line = ESCAPES.sub(b"", line)
@@ -386,7 +386,7 @@ class MetricParser:
         is_in_epoch: bool = False,
         is_bar: bool = False,
     ) -> None:
-        """Take a step that may begin anew with each epoch."""
+        """Take a step; the count may restart with each epoch."""
         if epoch is not None:
             self._set_epoch(epoch)
         last = self._last_raw
@@ -465,7 +465,7 @@ class Pair(NamedTuple):
         return "step_time" if is_time and name.lower() in _TIMES else name
 
     def value(self, series: str) -> Optional[float]:
-        """The number: seconds of a step time, the quotient of an accuracy such as 98/100; None where it is none of the series."""
+        """The number: seconds of a step time, the quotient of an accuracy such as 98/100; None if it belongs to no series."""
         value = to_number(self.raw)
         if value is None or (self.unit == b"%" and series.endswith("loss")):
             return None
@@ -554,7 +554,7 @@ def _is_setting(lowered: str, words: List[str]) -> bool:
 
 
 def to_number(raw: "Optional[bytes]") -> Optional[float]:
-    """A number as it is printed; None where it is none, or too large for one."""
+    """Read a printed number; None if it is not a number or is too large for a float."""
     if raw is None or len(raw) > 60:
         return None
     try:

@@ -26,7 +26,7 @@ EXIT_ALARM = 10
 
 
 class MetricsArguments(NamedTuple):
-    """What the process is told."""
+    """The arguments of the metrics process."""
 
     attempt: int
     node_rank: int

@@ -154,18 +154,19 @@ class RunMetrics:
     """The numbers of one run: reads what was added to its files since the last time. Thread-safe; may block.
 
     Args:
-        bundle: The bundle of the run, or of an array's child.
+        records: The folder with the records of the run, or of an array's child.
+        is_own: Whether it is the user's own run; others are read with tighter limits.
     """
 
-    def __init__(self, bundle: BundleReader) -> None:
-        self._bundle = bundle
+    def __init__(self, records: Path, *, is_own: bool) -> None:
+        self._logs = records / "logs"
         self._lock = threading.Lock()
         self._files: dict[tuple[int, int], _File] = {}
         self._series: dict[_Key, _Points] = {}
         self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
         self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
-        self._most = _MAX_POINTS if bundle.is_own else _MAX_FOREIGN_POINTS
+        self._most = _MAX_POINTS if is_own else _MAX_FOREIGN_POINTS
         self._version = 1
         self._looked_at = float("-inf")
         self._newest = 0
@@ -311,11 +312,10 @@ class RunMetrics:
     # ---- files
 
     def _find_files(self) -> None:
-        logs = self._bundle.records / "logs"
-        for found in map(_ATTEMPT.fullmatch, visible_names(logs, _MAX_NAMES)):
+        for found in map(_ATTEMPT.fullmatch, visible_names(self._logs, _MAX_NAMES)):
             if found is None:
                 continue
-            attempt, folder = int(found[1]), logs / found[0]
+            attempt, folder = int(found[1]), self._logs / found[0]
             self._newest = max(self._newest, attempt)
             for name in map(_FILE.fullmatch, visible_names(folder, _MAX_NAMES)):
                 if name is not None and len(self._files) < MAX_NODES:
@@ -529,7 +529,7 @@ class MetricsCache:
         bundle = self._open_bundle(run_id)
         key = (run_id, str(bundle.records))
         with self._lock:
-            found = self._runs.pop(key, None) or RunMetrics(bundle)
+            found = self._runs.pop(key, None) or RunMetrics(bundle.records, is_own=bundle.is_own)
             self._runs[key] = found
             while len(self._runs) > self.MAX_RUNS or (
                 len(self._runs) > 1 and self._points() > self.MAX_POINTS

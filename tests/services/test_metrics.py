@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from hyperpod_jlab.run import metrics as module
 from hyperpod_jlab.run.metrics import RunMetrics
-from hyperpod_jlab.storage.records import BundleReader
 
 
 class Bundle:
@@ -23,7 +21,7 @@ class Bundle:
 
     def open(self, *, own: bool = True) -> RunMetrics:
         """A new reader."""
-        return RunMetrics(cast("BundleReader", SimpleNamespace(records=self.folder, is_own=own)))
+        return RunMetrics(self.folder, is_own=own)
 
     def write(self, *documents: Any, attempt: int = 1, node: int = 0) -> None:
         """Append records, or lines as they are."""

@@ -83,7 +83,7 @@ async def _wait(metrics: RunMetrics, seconds: float) -> None:
     while time.monotonic() < end:
         await asyncio.sleep(_LOOK_EVERY_S * (1 + metrics.nodes / 8))
         await asyncio.to_thread(metrics.refresh)
-        if metrics.cursor != cursor:  # whoever has read them
+        if metrics.cursor != cursor:  # another request may have read the new records
             return
 
 

@@ -141,7 +141,7 @@ def _diff(first: BundleReader, last: BundleReader, path: str) -> list[str]:
 
 
 def _lines(bundle: BundleReader, path: str) -> list[str]:
-    """The lines of a file; none if the run has no such file, or it is no text."""
+    """The lines of a file; empty if the run has no such file or it is not text."""
     try:
         return code_text(bundle, path).splitlines()
     except HyperpodError:
