@@ -132,7 +132,9 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     open_lab(page, admin_lab)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shown = open_run(page, run_id)
-    wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
+    # From each node: the port of node 0 is opened below.
+    serving = shown.locator(".jp-HyperPod-LogRow").filter(has_text=SERVING)
+    expect(serving).to_have_count(2, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
     run_tab(shown, "Overview")
     expect(shown.locator(".jp-HyperPod-Details")).to_contain_text("PyTorchJob")

@@ -52,8 +52,10 @@ async def send_again(session: SlurmSession, run_id: str, word: str) -> None:
 @pytest.mark.both_transports
 async def test_killed_at_each_step(sender: SlurmSession) -> None:
     names = {step: f"run-{step}-{random.randrange(10**6)}" for step in STEPS}
-    senders = [Submitting(names[step], mark(sender, names[step]), die_at=step) for step in STEPS]
-    assert [answer.code for answer in all_at_once(senders)] == [-9] * len(STEPS)
+    # Two at a time: six logins at once can be too many for a busy machine, and this is not about load.
+    for pair in (STEPS[at : at + 2] for at in range(0, len(STEPS), 2)):
+        senders = [Submitting(names[step], mark(sender, names[step]), die_at=step) for step in pair]
+        assert all_at_once(senders) == [Answer(-9, "")] * len(pair)
     for step in STEPS:
         await send_again(sender, names[step], names[step])
     for step in STEPS:
