@@ -112,6 +112,7 @@ VARIABLE_WORDS = {
     "HYPERPOD_BUNDLE": "absolute path of the bundle",
     "HYPERPOD_RECORDS": "absolute path of the run's records. For a child of an array, this is a folder in the bundle",
     "HYPERPOD_ARRAY_INDEX": "index of the child; in arrays only",
+    "HYPERPOD_STACK_SIGNAL": "number of the signal that asks a process for its stacks; Linux only",
     "PYTHONUNBUFFERED": "`1`: output is in the log at once",
     "PYTHONFAULTHANDLER": "`1`: a crash leaves a traceback",
     "OMP_NUM_THREADS": "CPUs of the node divided by processes on it, unless it is set",

@@ -108,7 +108,7 @@ PACKAGE = "code/hyperpod_runtime"
 MAIN = "code/main.py"
 """The program that each rank starts."""
 
-_COMMON = ("__init__", "failure", "once", "records", "sources", "ending")
+_COMMON = ("__init__", "failure", "once", "records", "sources", "ending", "stacks")
 _MODULES = {
     "notebook": (
         *_COMMON,

@@ -111,6 +111,8 @@ class Course:
         self.longest = 0.0
         self.is_done = False
         """The last step of all was reported."""
+        self.answers_until = float("-inf")
+        """Until then, what it prints is the answer to a request for its stacks, and no progress."""
 
     def shift(self, seconds: float) -> None:
         """The watcher itself was paused for so long; do not count it as silence of the rank."""
@@ -119,8 +121,16 @@ class Course:
         if self.printed_at is not None:
             self.printed_at += seconds
 
+    def take_output(self, now: float) -> None:
+        """It printed something."""
+        if now >= self.answers_until:
+            self.printed_at = now
+
     def report(self, step: Optional[int], now: float, step_time: Optional[float] = None) -> None:
         """A line told a step, or numbers without one."""
+        if now < self.answers_until:  # such as a bar that the stacks have ended
+            self.step = self.step if step is None else step
+            return
         if self.reported_at is not None and (step is None or step != self.step):
             interval = now - self.reported_at
             self.intervals.append(interval)

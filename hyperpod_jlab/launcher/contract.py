@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 import signal
+from typing import Optional
 
 FORMAT = 1
 """Format of the bundles that this launcher understands and of the records that it writes."""
@@ -39,6 +40,13 @@ KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
+_FIRST_REAL_TIME = getattr(signal, "SIGRTMIN", None)
+STACK_SIGNAL: Optional[int] = None if _FIRST_REAL_TIME is None else int(_FIRST_REAL_TIME) + 8
+"""Asks a process that catches it for its stacks; None where there are no real-time signals, as on macOS.
+
+SIGUSR1 and SIGUSR2 are the user's, Slurm's and NCCL's. Of the real-time signals, .NET uses the first and Valgrind the last.
+"""
+STACK_VARIABLE = "HYPERPOD_STACK_SIGNAL"
 HANDLED_SIGNALS = (*STOP_SIGNALS, *WARNING_SIGNALS)
 """What the launcher has handlers for. Whoever starts it may block them: they wait then until it has."""
 

@@ -8,6 +8,7 @@ import re
 from typing import Dict, Mapping, Optional, Sequence
 
 from .bundle_files import AttemptPaths
+from .contract import STACK_SIGNAL, STACK_VARIABLE
 from .errors import LauncherError
 from .plan import NodeArguments, Plan
 from .system import PARENT
@@ -103,6 +104,8 @@ def launcher_variables(
     }
     if arguments.task is not None:
         variables["HYPERPOD_ARRAY_INDEX"] = str(arguments.task)
+    if STACK_SIGNAL is not None:
+        variables[STACK_VARIABLE] = str(STACK_SIGNAL)
     return variables
 
 

@@ -15,11 +15,11 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Pat
 
 from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
 from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
-from .contract import FORMAT
+from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
 from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, PatternTimeout, may_have_numbers
 from .processes import Child, Children
-from .system import PARENT, die_with_parent, send
+from .system import PARENT, die_with_parent, send, topmost_catchers
 
 EXIT_ALARM = 10
 """The process ended because an alarm is to end the attempt."""
@@ -128,7 +128,7 @@ class RankReader:
         alarms: List[Alarm] = []
         data = self._new_bytes()
         if data:
-            self.course.printed_at = now
+            self.course.take_output(now)
         for line in self._lines(data, is_last):
             for numbers in self._parser.read(line):
                 self._take(numbers, now, records, alarms)
@@ -351,6 +351,7 @@ class MetricsProcess:
     FINISH_S, LAST_FINISH_S = 10.0, 1.0
     """Seconds that commands and webhooks have before the attempt is ended, and when the ranks have ended by themselves."""
     MAX_STACKS = 8
+    """Ranks whose stacks are taken by py-spy."""
     STACK_TIMEOUT_S = 5.0
 
     def __init__(self, bundle: str, arguments: MetricsArguments) -> None:
@@ -486,17 +487,25 @@ class MetricsProcess:
             self._told_codes.add(alarm.code)
 
     def _print_stacks(self) -> None:
-        """Where the ranks are, into the node's log, if py-spy is on the node."""
+        """Where the ranks are: those that catch the signal write it to their own logs, of the others py-spy, if it is on the node, to the node's log."""
         import shutil
 
-        program = shutil.which("py-spy")
-        if program is None:
-            return
         record = read_json(self._paths.node_record) or {}
-        for rank in (record.get("ranks") or [])[: self.MAX_STACKS]:
-            if rank.get("pid") and rank.get("ended_at") is None:
-                command = [program, "dump", "--pid", str(int(rank["pid"]))]
-                self._actions.run_beside(command, self.STACK_TIMEOUT_S)
+        silent: List[int] = []
+        for state in record.get("ranks") or []:
+            if not state.get("pid") or state.get("ended_at") is not None:
+                continue
+            pid, course = int(state["pid"]), self._ranks[int(state["local_rank"])].course
+            # To one that does not catch it, it would be the end.
+            catchers = [] if STACK_SIGNAL is None else topmost_catchers(pid, STACK_SIGNAL)
+            if catchers:
+                course.answers_until = time.monotonic() + self.STACK_TIMEOUT_S
+            if not [one for one in catchers if STACK_SIGNAL and send(one, STACK_SIGNAL)]:
+                silent.append(pid)
+        program = shutil.which("py-spy")
+        for pid in silent[: self.MAX_STACKS] if program is not None else ():
+            command = [str(program), "dump", "--pid", str(pid)]
+            self._actions.run_beside(command, self.STACK_TIMEOUT_S)
 
 
 SEARCH_TIMEOUT_S = 0.2

@@ -142,10 +142,12 @@ def topmost_catchers(pid: int, number: int) -> List[int]:
     A shell that waits for the real program doesn't catch it, the program does; its forked helpers, which inherit the
     handler, must not get it a second time.
     """
+    if catches(pid, number):
+        return [pid]  # the usual case: the other processes need not be listed
     children: Dict[int, List[int]] = {}
     for process in running_processes().values():
         children.setdefault(process.parent, []).append(process.pid)
-    catchers, waiting = [], [pid]
+    catchers, waiting = [], list(children.get(pid, ()))
     while waiting:
         candidate = waiting.pop()
         if catches(candidate, number):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import signal
 import sys
 import textwrap
 import threading
@@ -68,6 +69,14 @@ def test_the_value_comes_back(lab: Laboratory, modules):
     assert (done.code, done.out) == (0, "adding\n"), done.err
     assert result_of(bundle) == [7]
     assert (bundle.folder / "result.json").read_text() == "[7]"
+
+
+def test_it_answers_the_launchers_question_where_it_is(lab: Laboratory, modules):
+    number = int(signal.SIGRTMIN + 8)
+    module = modules(jobs=f"import os\ndef waits_here():\n    os.kill(os.getpid(), {number})")
+    done = bundle_of(lab, module.waits_here).run(HYPERPOD_STACK_SIGNAL=str(number))
+    assert done.code == 0
+    assert "in waits_here" in done.err
 
 
 def test_later_edits_change_nothing(lab: Laboratory, modules):

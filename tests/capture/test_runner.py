@@ -353,3 +353,20 @@ def test_cells_without_statements(lab: Laboratory):
 
 def test_a_lone_string_is_shown_and_a_docstring_is_none(lab: Laboratory):
     assert lab.run("'''text'''", "'''doc'''\nx = 1").out == "'text'\n"
+
+
+def test_it_answers_the_launchers_question_where_it_is(lab: Laboratory):
+    number = signal.SIGRTMIN + 8
+    asks = f"""
+        import os, sys, io
+        sys.stderr = io.StringIO()
+
+        def waits_here():
+            os.kill(os.getpid(), {number})
+
+        waits_here()
+        print("went on")
+    """
+    done = lab.cells(cell(asks)).run(HYPERPOD_STACK_SIGNAL=str(int(number)))
+    assert (done.code, done.out) == (0, "went on\n")
+    assert "in waits_here" in done.err

@@ -1,6 +1,10 @@
 """The process that reads numbers, as a part of a node: it holds nothing up, and its alarms may end the attempt."""
 
 import json
+import os
+import time
+
+from .conftest import until
 
 TRAIN = """
 import os, time
@@ -54,3 +58,56 @@ def test_a_full_disk_for_the_numbers_is_no_reason_to_end(bundle):
     bundle.script(TRAIN)
     assert bundle.run().returncode == 0
     assert b"step 30/30" in bundle.rank_log()
+
+
+HANG = """
+import faulthandler, os, pathlib, time
+rank = int(os.environ["RANK"])
+if rank == 0:
+    faulthandler.register(int(os.environ["HYPERPOD_STACK_SIGNAL"]), all_threads=True)
+
+def waits_for_the_others():
+    while not pathlib.Path("go").exists():
+        time.sleep(0.1)
+
+for step in range(1, 21):
+    # The last bar has no end: the stacks give it one, and that is no progress.
+    print(f"\\r{step}/100 [00:01<00:09, 9.9it/s, loss=0.5]", end="", flush=True)
+    time.sleep(0.05)
+waits_for_the_others()
+print(flush=True)
+while not pathlib.Path("end").exists():
+    step += 1
+    print(f"step {step}/10000 loss 0.25", flush=True)
+    time.sleep(0.1)
+"""
+
+
+def alarms_of(bundle):
+    return [one for one in records_of(bundle) if "alarm" in one]
+
+
+def test_a_rank_that_hangs_writes_its_stacks_and_one_that_does_not_catch_the_signal_goes_on(
+    bundle, tmp_path
+):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "py-spy").write_text('#!/bin/sh\necho "py-spy was called with $*"\n')
+    (programs / "py-spy").chmod(0o755)
+    bundle.script(HANG, processes_per_node=2)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    launcher = bundle.start(env={**os.environ, "PATH": path})
+    bundle.until_said(b"waits_for_the_others", 0)
+    assert b"Current thread" in bundle.rank_log(0) or b"Thread 0x" in bundle.rank_log(0)
+    pids = bundle.rank_pids()
+    until(lambda: f"py-spy was called with dump --pid {pids[1]}" in bundle.node_log())
+    assert f"dump --pid {pids[0]}" not in bundle.node_log()
+    assert b"waits_for_the_others" not in bundle.rank_log(1)
+    time.sleep(2)  # in which the stacks might be taken for progress
+    (hang,) = alarms_of(bundle)
+    assert hang["alarm"] == "hang"
+    assert hang["message"].startswith("no output and no progress for ")
+    (bundle.folder / "work" / "go").touch()
+    until(lambda: [one.get("over") for one in alarms_of(bundle)] == [None, True])
+    (bundle.folder / "work" / "end").touch()
+    assert launcher.wait(30) == 0

@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any
 
-from . import ending, failure, outcome, records, sources
+from . import ending, failure, outcome, records, sources, stacks
 from .definitions import register_definitions
 
 
@@ -30,6 +30,7 @@ def start(names: dict[str, Any]) -> None:
 
 
 def _run(names: dict[str, Any], plan: dict[str, Any]) -> None:
+    stacks.answer()
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
     sys.path.insert(0, os.getcwd())
     locations = failure.SourceLocations()

@@ -14,7 +14,7 @@ import sys
 import types
 from typing import Any, Coroutine
 
-from . import ending, failure, records, sources
+from . import ending, failure, records, sources, stacks
 from .compiling import Cell, Compiler
 from .display import display, draw_bars_as_text, offer_ipython, show
 from .output import Capture, Timer
@@ -72,6 +72,7 @@ def start(names: dict[str, Any]) -> None:
 
 
 def _run(notebook: Notebook) -> None:
+    stacks.answer()
     for stream in (sys.stdout, sys.stderr):
         # A notebook prints in UTF-8 wherever it runs.
         if isinstance(stream, io.TextIOWrapper):
