@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 
 class Alarm(NamedTuple):
@@ -170,16 +170,25 @@ class HangAlarm:
             for one in known
         )
 
-    def check(self, courses: Sequence[Course], now: float, time: float) -> Optional[Alarm]:
+    def check(
+        self,
+        courses: Sequence[Course],
+        now: float,
+        time: float,
+        patience: float = 0.0,
+        other_steps: Callable[[], Mapping[int, int]] = dict,
+    ) -> Optional[Alarm]:
         """The alarm that begins or ends now.
 
         Args:
             courses: The ranks of the node that run.
             now: Monotonic time.
             time: Unix time.
+            patience: Seconds by which this node is to be later than others.
+            other_steps: The newest steps of ranks of other nodes, by rank; called only for an alarm that begins.
         """
         known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
-        silent = [one for one in known if self._is_silent(one, now)]
+        silent = [one for one in known if self._is_silent(one, now - patience)]
         if self._is_fired:
             if not silent:
                 self._is_fired = False
@@ -190,9 +199,9 @@ class HangAlarm:
             return None
         self._is_fired = True
         last = max(max(one.reported_at or 0.0, one.printed_at or 0.0) for one in silent)
-        return Alarm(
-            "hang", self._message(courses, now - last), self._behind(courses), time - (now - last)
-        )
+        steps = {**other_steps(), **{one.rank: one.step for one in courses if one.step is not None}}
+        message = self._message(steps, now - last)
+        return Alarm("hang", message, self._behind(steps), time - (now - last))
 
     def _is_silent(self, course: Course, now: float) -> bool:
         usual = median(course.intervals)
@@ -201,16 +210,14 @@ class HangAlarm:
         return now - last > limit
 
     @staticmethod
-    def _behind(courses: Sequence[Course]) -> Optional[int]:
-        steps = [one for one in courses if one.step is not None]
-        if len(steps) < 2:
+    def _behind(steps: Mapping[int, int]) -> Optional[int]:
+        if len(set(steps.values())) < 2:
             return None
-        last = min(steps, key=lambda one: one.step or 0)
-        return last.rank if last.step != max(one.step or 0 for one in steps) else None
+        return min(steps, key=lambda rank: (steps[rank], rank))
 
-    def _message(self, courses: Sequence[Course], silence: float) -> str:
+    @staticmethod
+    def _message(steps: Mapping[int, int], silence: float) -> str:
         text = "no output and no progress for %d s" % silence
-        steps = {one.rank: one.step for one in courses if one.step is not None}
         if steps and len(set(steps.values())) > 1:
             most = max(steps.values())
             behind = sorted(rank for rank, step in steps.items() if step < most)
@@ -222,7 +229,7 @@ class HangAlarm:
 
 
 class StragglerAlarm:
-    """A rank takes much longer for a step than the median of its node's ranks, or falls behind them."""
+    """A rank takes much longer for a step than the median of the ranks that it is compared with."""
 
     RATIO = 1.5
     MIN_STEPS = 10
@@ -232,12 +239,22 @@ class StragglerAlarm:
         self._fired: Dict[int, float] = {}
 
     def check(self, courses: Sequence[Course], time: float) -> List[Alarm]:
-        """The alarms that begin or end now."""
-        known = {
-            one.rank: median(one.step_times)
-            for one in courses
-            if len(one.step_times) >= self.MIN_STEPS
-        }
+        """The alarms that begin or end now, from the steps of a node's ranks."""
+        return self.compare(
+            {
+                one.rank: median(one.step_times)
+                for one in courses
+                if len(one.step_times) >= self.MIN_STEPS
+            },
+            time,
+        )
+
+    def forget(self, rank: int) -> None:
+        """An alarm was not told after all."""
+        self._fired.pop(rank, None)
+
+    def compare(self, known: Mapping[int, float], time: float) -> List[Alarm]:
+        """The alarms that begin or end now, from the seconds that each rank takes for a step."""
         alarms: List[Alarm] = []
         usual = median(list(known.values())) if len(known) > 1 else 0.0
         if len(known) == 2:

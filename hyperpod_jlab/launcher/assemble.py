@@ -33,6 +33,7 @@ PARTS = (
     "resources",
     "metric_lines",
     "alarms",
+    "other_nodes",
     "metrics",
     "agent",
     "ranks",

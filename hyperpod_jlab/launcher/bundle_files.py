@@ -213,7 +213,15 @@ class AttemptPaths(NamedTuple):
     @property
     def metrics(self) -> str:
         """The numbers that the ranks print, and the alarms that they raise."""
-        return os.path.join(self.logs, "node-%d.metrics.jsonl" % self.node_rank)
+        return self.metrics_path(self.node_rank)
+
+    def metrics_path(self, node_rank: int) -> str:
+        """Any node's numbers and alarms."""
+        return os.path.join(self.logs, "node-%d.metrics.jsonl" % node_rank)
+
+    def straggler(self, rank: int) -> str:
+        """The mark of the node that has raised the alarm that this rank is slow."""
+        return os.path.join(self.status, ".straggler-%d.json" % rank)
 
     @property
     def alarm_stop(self) -> str:

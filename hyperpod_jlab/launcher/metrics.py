@@ -18,6 +18,7 @@ from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
 from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
 from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, PatternTimeout, may_have_numbers
+from .other_nodes import OtherNodes, Pace
 from .processes import Child, Children
 from .system import PARENT, die_with_parent, send, topmost_catchers
 
@@ -105,6 +106,8 @@ class RankReader:
     PROGRESS_EVERY_S = 1.0
     BAR_REST_S = 0.15
     """Seconds of silence after which a bar's last state is told."""
+    REST_S = 5.0
+    """Seconds of silence after which all is told, before it is called a hang."""
 
     def __init__(self, path: str, rank: int, patterns: Mapping[str, "Pattern[bytes]"]) -> None:
         self.course = Course(rank)
@@ -141,7 +144,7 @@ class RankReader:
             write_note(
                 "the pattern of the metric '%s' takes too long: it is not used any more" % name
             )
-        if is_last:
+        if is_last or now - printed_at >= self.REST_S:
             records += self._spacing.flush()
         return records, alarms
 
@@ -350,6 +353,8 @@ class MetricsProcess:
     """A turn that comes so late was held up, as by a stopped node."""
     FINISH_S, LAST_FINISH_S = 10.0, 1.0
     """Seconds that commands and webhooks have before the attempt is ended, and when the ranks have ended by themselves."""
+    LATER_S = 2.0
+    """How much longer than node 0, which sees the ranks of all nodes, another node waits until it calls a silence a hang."""
     MAX_STACKS = 8
     """Ranks whose stacks are taken by py-spy."""
     STACK_TIMEOUT_S = 5.0
@@ -376,6 +381,16 @@ class MetricsProcess:
         self._hang, self._straggler, self._gpu = HangAlarm(), StragglerAlarm(), GpuAlarm()
         self._samples_offset = 0
         self._delay = self.FAST_S
+        nodes = int(plan.get("nodes", 1))
+        self._has_node_0 = False
+        self._other_nodes = (
+            OtherNodes(self._paths, nodes, processes)
+            if arguments.node_rank == 0 and nodes > 1
+            else None
+        )
+        self._is_one_of_many = nodes > 1
+        self._own_paces = {rank.course.rank: Pace() for rank in self._ranks}
+        self._far_straggler = StragglerAlarm()
 
     def run(self) -> int:
         """Read until the launcher says by SIGTERM that the ranks have ended, is gone, or an alarm is to end the attempt; the exit code."""
@@ -425,11 +440,63 @@ class MetricsProcess:
     def _check(self, now: float) -> List[Alarm]:
         courses = [rank.course for rank in self._ranks]
         seconds = time.time()
-        hang = self._hang.check(courses, now, seconds)
+        hang = self._check_hang(courses, now, seconds)
         if self._actions.is_end("hang") and self._hang.is_certain(courses, now):
             self._stop_text = self._stop_text or "hang: %s" % self._hang_text
-        alarms = self._straggler.check(courses, seconds) + self._check_gpus()
+        alarms = self._claimed(self._straggler, self._straggler.check(courses, seconds))
+        alarms += self._compare_nodes(seconds) + self._check_gpus()
         return alarms if hang is None else [*alarms, hang]
+
+    def _check_hang(self, courses: List[Course], now: float, seconds: float) -> Optional[Alarm]:
+        if self._other_nodes is not None:
+            return self._hang.check(
+                courses, now, seconds, other_steps=self._other_nodes.look_at_all
+            )
+        if self._is_one_of_many and not self._has_node_0:
+            # Without shared storage its record is not here.
+            self._has_node_0 = os.path.exists(self._paths.node_record_path(0))
+        return self._hang.check(courses, now, seconds, self.LATER_S if self._has_node_0 else 0.0)
+
+    def _compare_nodes(self, seconds: float) -> List[Alarm]:
+        """What node 0 sees of the ranks of all nodes."""
+        others = self._other_nodes
+        if others is None or not others.look(self.CHECK_EVERY_S) or not others.paces:
+            return []
+        for rank in self._ranks:
+            course = rank.course
+            if course.step is not None and course.reported_at is not None:
+                self._own_paces[course.rank].add(course.step, course.reported_at)
+        known = {}
+        for paces in (self._own_paces, others.paces):
+            for number, pace in paces.items():
+                time_of_step = pace.seconds
+                if time_of_step is not None:
+                    known[number] = time_of_step
+        return self._claimed(self._far_straggler, self._far_straggler.compare(known, seconds))
+
+    def _claimed(self, straggler: StragglerAlarm, alarms: List[Alarm]) -> List[Alarm]:
+        """Those of the alarms that nobody else tells: node 0 and the rank's own node may both see that it is slow."""
+        if not self._is_one_of_many:
+            return alarms
+        told = []
+        for alarm in alarms:
+            path = self._paths.straggler(alarm.rank or 0)
+            if alarm.is_over:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            elif not self._claim(path):
+                straggler.forget(alarm.rank or 0)  # until the other one has ended it
+                continue
+            told.append(alarm)
+        return told
+
+    def _claim(self, path: str) -> bool:
+        if os.path.exists(path):
+            return False
+        try:
+            return self._files.write_once(path, {"node_rank": self._paths.node_rank})
+        except OSError:
+            return True
 
     def _check_gpus(self) -> List[Alarm]:
         """What the launcher's newest samples say of the GPUs."""

@@ -447,15 +447,19 @@ class RunMetrics:
 
     def _current_alarms(self) -> list[RunAlarm]:
         """The alarms of the newest attempt that has any file: of many ranks with one cause, one."""
-        by_code: dict[AlarmCode, list[RunAlarm]] = {}
-        for (number, code, _, _), alarm in self._alarms.items():
+        by_code: dict[AlarmCode, list[tuple[int, RunAlarm]]] = {}
+        for (number, code, _, node), alarm in self._alarms.items():
             if number == self._newest:
-                by_code.setdefault(code, []).append(alarm)
+                # Of a hang, node 0 knows which ranks of all nodes are behind.
+                place = node if code == "hang" else 0
+                by_code.setdefault(code, []).append((place, alarm))
         found = []
         for code in ALARM_CODES:
-            alarms = sorted(by_code.get(code, []), key=lambda one: (one.since, one.rank or 0))
+            alarms = sorted(
+                by_code.get(code, []), key=lambda one: (one[0], one[1].since, one[1].rank or 0)
+            )
             if alarms:
-                first, others = alarms[0], len(alarms) - 1
+                first, others = alarms[0][1], len(alarms) - 1
                 unit = "node" if first.rank is None or code == "hang" else "rank"
                 more = f" ({others} more {unit}{'' if others == 1 else 's'})" if others else ""
                 found.append(RunAlarm(code, first.message + more, first.rank, first.since))

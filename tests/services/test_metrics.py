@@ -138,6 +138,15 @@ def alarm(code: str, rank: int | None, **more: Any) -> dict[str, Any]:
     return {"time": 1001.0, "alarm": code, "rank": rank, "since": 1000.0, **more}
 
 
+def test_of_a_hang_the_alarm_of_node_0_is_shown(bundle: Bundle) -> None:
+    bundle.write(alarm("hang", 9, message="behind step 20: rank 9") | {"since": 999.0}, node=1)
+    bundle.write(alarm("hang", 17, message="behind step 20: rank 9, 17"), node=0)
+    metrics = bundle.open()
+    metrics.refresh()
+    (hang,) = metrics.summary(ended=False).alarms
+    assert (hang.rank, hang.message) == (17, "behind step 20: rank 9, 17 (1 more node)")
+
+
 def test_alarms_of_many_ranks_are_one_until_they_are_over(bundle: Bundle) -> None:
     for rank in range(64):
         bundle.write(alarm("nan", rank, message="loss is nan"), node=rank // 8)
