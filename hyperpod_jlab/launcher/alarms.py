@@ -275,28 +275,44 @@ class GpuAlarm:
     """A GPU of the node is idle while others compute."""
 
     IDLE, BUSY = 5.0, 50.0
-    SECONDS = 60.0
+    SECONDS, MIN_SAMPLES = 60.0, 3
 
     def __init__(self) -> None:
         self._idle_since: Dict[int, float] = {}
+        self._idle_samples: Dict[int, int] = {}
         self._fired: Dict[int, bool] = {}
 
     def add(
-        self, gpus: Sequence[Tuple[int, Optional[float]]], ranks: Sequence[int], time: float
+        self,
+        gpus: Sequence[Tuple[int, Optional[float]]],
+        ranks: Sequence[int],
+        now: float,
+        time: float,
     ) -> List[Alarm]:
-        """Take a sample: index and percent of each GPU. Where the node has a rank for each GPU, the rank is named."""
+        """Take a sample. Where the node has a rank for each GPU, the rank is named.
+
+        Args:
+            gpus: Index and percent of each GPU.
+            ranks: The ranks of the node.
+            now: Monotonic time: the sample's own is that of a clock that may be set.
+            time: Unix time.
+        """
         alarms: List[Alarm] = []
         some_busy = any(use is not None and use >= self.BUSY for _, use in gpus)
         for place, (index, use) in enumerate(gpus):
             is_idle = some_busy and use is not None and use < self.IDLE
-            since = self._idle_since.setdefault(index, time) if is_idle else time
-            if not is_idle:
+            seconds = now - self._idle_since.setdefault(index, now) if is_idle else 0.0
+            if is_idle:
+                self._idle_samples[index] = self._idle_samples.get(index, 0) + 1
+            else:
                 self._idle_since.pop(index, None)
+                self._idle_samples.pop(index, None)
+            is_long = seconds >= self.SECONDS and self._idle_samples[index] >= self.MIN_SAMPLES
             rank = ranks[place] if len(ranks) == len(gpus) else None
-            if is_idle and time - since >= self.SECONDS and not self._fired.get(index):
+            if is_long and not self._fired.get(index):
                 self._fired[index] = True
-                text = "GPU %d is idle for %d s while others compute" % (index, time - since)
-                alarms.append(Alarm("gpu_idle", text, rank, since))
+                text = "GPU %d is idle for %d s while others compute" % (index, seconds)
+                alarms.append(Alarm("gpu_idle", text, rank, time - seconds))
             elif self._fired.get(index) and not is_idle and use is not None and use >= self.BUSY:
                 self._fired[index] = False
                 if rank is not None or not any(self._fired.values()):

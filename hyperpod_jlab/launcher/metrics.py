@@ -444,7 +444,7 @@ class MetricsProcess:
         if self._actions.is_end("hang") and self._hang.is_certain(courses, now):
             self._stop_text = self._stop_text or "hang: %s" % self._hang_text
         alarms = self._claimed(self._straggler, self._straggler.check(courses, seconds))
-        alarms += self._compare_nodes(seconds) + self._check_gpus()
+        alarms += self._compare_nodes(seconds) + self._check_gpus(now, seconds)
         return alarms if hang is None else [*alarms, hang]
 
     def _check_hang(self, courses: List[Course], now: float, seconds: float) -> Optional[Alarm]:
@@ -498,7 +498,7 @@ class MetricsProcess:
         except OSError:
             return True
 
-    def _check_gpus(self) -> List[Alarm]:
+    def _check_gpus(self, now: float, seconds: float) -> List[Alarm]:
         """What the launcher's newest samples say of the GPUs."""
         alarms: List[Alarm] = []
         try:
@@ -513,10 +513,10 @@ class MetricsProcess:
             try:
                 document = json.loads(line)
                 gpus = [(int(gpu[0]), gpu[1]) for gpu in document["gpus"]]
-                at = float(document["time"])
             except (ValueError, KeyError, TypeError, IndexError):
                 continue
-            alarms += self._gpu.add(gpus, [rank.course.rank for rank in self._ranks], at)
+            ranks = [rank.course.rank for rank in self._ranks]
+            alarms += self._gpu.add(gpus, ranks, now, seconds)
         return alarms
 
     def _write(self, records: List[Mapping[str, Any]], alarms: List[Alarm]) -> None:

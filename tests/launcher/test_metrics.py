@@ -334,10 +334,19 @@ def test_a_gpu_that_is_idle_while_others_compute() -> None:
     gpus = GpuAlarm()
     told = []
     for second in range(0, 90, 5):
-        told += gpus.add([(0, 95.0), (1, 0.0)], [4, 5], float(second))
-    assert [(one.code, one.rank, one.since) for one in told] == [("gpu_idle", 5, 0.0)]
-    assert gpus.add([(0, 0.0), (1, 0.0)], [4, 5], 95.0) == []
-    assert [one.is_over for one in gpus.add([(0, 95.0), (1, 90.0)], [4, 5], 100.0)] == [True]
+        told += gpus.add([(0, 95.0), (1, 0.0)], [4, 5], float(second), 1000.0 + second)
+    assert [(one.code, one.rank, one.since) for one in told] == [("gpu_idle", 5, 1000.0)]
+    assert gpus.add([(0, 0.0), (1, 0.0)], [4, 5], 95.0, 1095.0) == []
+    over = gpus.add([(0, 95.0), (1, 90.0)], [4, 5], 100.0, 1100.0)
+    assert [one.is_over for one in over] == [True]
+
+
+def test_a_gpu_that_is_idle_in_two_samples_far_apart_raises_nothing() -> None:
+    gpus = GpuAlarm()
+    told = []
+    for second in (0, 3600):  # the launcher was stopped in between
+        told += gpus.add([(0, 95.0), (1, 0.0)], [4, 5], float(second), 1000.0 + second)
+    assert told == []
 
 
 # --------------------------------------------------------------------------------------------------
@@ -553,3 +562,18 @@ def test_a_decimal_comma_is_no_number() -> None:
 def test_no_word_is_missing_in_the_first_look(line: bytes) -> None:
     assert may_have_numbers(line)
     assert read(line)
+
+
+def test_a_clock_that_jumps_makes_no_gpu_idle(bundle: Path, start: Start) -> None:
+    samples = bundle / "logs" / "attempt-1" / "node-0.resources.jsonl"
+    process = start(processes_per_node=2)
+    with samples.open("w") as file:
+        for hour in range(5):
+            sample = {"time": 1e9 + 3600 * hour, "gpus": [[0, 95.0, 1], [1, 0.0, 1]]}
+            file.write(json.dumps(sample) + "\n")
+    write(bundle, b"step 1 loss nan\n")
+    until(lambda: any("alarm" in one for one in records(bundle)))
+    time.sleep(2.5)  # it looks at the samples every second
+    process.terminate()
+    assert process.wait(10) == 0
+    assert [one["alarm"] for one in records(bundle) if "alarm" in one] == ["nan"]
