@@ -162,6 +162,11 @@ def may_have_numbers(text: bytes) -> bool:
     return any(word in lowered for word in KEYWORDS)
 
 
+def is_whole_bar(line: bytes) -> bool:
+    """Whether a line that has no end yet is a bar of tqdm, which gets its end only with the next one."""
+    return line.endswith(b"]") and BAR.search(line) is not None
+
+
 _SPOKEN = _words(
     "score error kl entropy map f1 auc reward rewards",
 )
@@ -208,45 +213,89 @@ class MetricParser:
         self._is_epoch_step = False
         self._is_numbered = False
         self._pending: Optional[LineNumbers] = None
+        self._held: Optional[LineNumbers] = None
+        self._last_bar = b""
+        self._last_values: Dict[str, float] = {}
+        self._is_last_counted = False
         self._told: Dict[str, float] = {}
 
-    def read(self, line: bytes) -> List[LineNumbers]:
-        """The numbers of a line. Those of a progress bar are held back until the bar moves on. Empty if there are none."""
+    def read(self, line: bytes, is_behind_bar: bool = False) -> List[LineNumbers]:
+        """The numbers of a line. Empty if there are none.
+
+        Those of a progress bar are held back until the bar moves on, and those of a dictionary beside a bar until the next line: tqdm removes its bar for
+        the line, and the bar that it draws again has the step.
+        """
         line = line[:MAX_LINE]
         if b"\x1b" in line or b"\x08" in line:
             line = ESCAPES.sub(b"", line)
         bar = BAR.search(line)
         end = line.find(b"]", bar.end()) + 1 if bar is not None else 0
-        if end and len(line) - end > 8:  # a line that was printed behind a bar
-            return self.read(line[:end]) + self.read(line[end:])
+        if bar is None:
+            return self._read_text(line, line.startswith(b"{") and not is_behind_bar)
+        if not end or len(line) - end <= 8:
+            return self._read_bar_line(line, bar)
+        # A line that was printed behind a bar: tqdm does not know of it.
+        return self._read_bar_line(line[:end], bar) + self.read(line[end:], True)
+
+    def _read_text(self, line: bytes, may_wait: bool) -> List[LineNumbers]:
+        found = self._release(self._held) if line.strip() else []
         values = self._own_values(line)
-        is_bar = bar is not None or b"%|" in line
-        is_counted = True
-        if bar is not None:
-            is_counted = self._read_bar(line, bar, values)
-        else:
-            self._read_line(line, values)
-        if values:
-            self._has_values = True
-        elif not (bar is not None and is_counted and self._has_values):
-            return []
+        self._read_line(line, values)
+        if not values:
+            return found
+        self._has_values = True
         numbers = LineNumbers(self._step, self._total, values)
-        if not is_bar:
-            return [*self.flush(), numbers]
+        if b"%|" in line:
+            return found + self._replace_pending(numbers)
+        found += self.flush()
+        if may_wait and self._bar_total and STEP.search(line) is None:
+            self._held = numbers
+            return found
+        return [*found, numbers]
+
+    def _read_bar_line(self, line: bytes, bar: "re.Match[bytes]") -> List[LineNumbers]:
+        is_new = line != self._last_bar  # else it is drawn once more
+        if is_new:
+            self._last_bar = line
+            self._last_values = self._own_values(line)
+            self._is_last_counted = self._read_bar(line, bar, self._last_values)
+        numbers = LineNumbers(self._step, self._total, self._last_values)
+        held = self._held
+        if held is not None and self._is_last_counted:
+            held = held._replace(step=self._step, total=self._total)
+        found = self._release(held)
+        if self._last_values:
+            self._has_values = True
+        elif not (self._is_last_counted and self._has_values):
+            return found
+        return found + self._replace_pending(numbers) if is_new else found
+
+    def _replace_pending(self, numbers: LineNumbers) -> List[LineNumbers]:
         pending, self._pending = self._pending, numbers
         if pending is None or pending.step == numbers.step:
             return []  # of one step, a bar's last state counts
         return [self._without_old(pending)]
 
+    def _release(self, held: Optional[LineNumbers]) -> List[LineNumbers]:
+        self._held = None
+        return [] if held is None else [held]
+
     def flush(self) -> List[LineNumbers]:
-        """The last state of a bar that has not gone on."""
-        pending, self._pending = self._pending, None
-        return [] if pending is None else [self._without_old(pending)]
+        """What was held back: the last state of a bar, and the numbers of a dictionary."""
+        pending, held = self._pending, self._held
+        self._pending = self._held = None
+        found = [] if pending is None else [self._without_old(pending)]
+        return found if held is None else [*found, held]
 
     @property
     def has_pending(self) -> bool:
-        """Whether a bar's last state was not told yet."""
-        return self._pending is not None
+        """Whether something is held back."""
+        return self._pending is not None or self._held is not None
+
+    @property
+    def awaits_bar(self) -> bool:
+        """Whether numbers are held back whose step the next bar tells."""
+        return self._held is not None
 
     def _without_old(self, numbers: LineNumbers) -> LineNumbers:
         """A bar repeats the numbers of its last evaluation: each counts once."""

@@ -17,7 +17,14 @@ from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAla
 from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
 from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
-from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, PatternTimeout, may_have_numbers
+from .metric_lines import (
+    NOT_FINITE,
+    LineNumbers,
+    MetricParser,
+    PatternTimeout,
+    is_whole_bar,
+    may_have_numbers,
+)
 from .other_nodes import OtherNodes, Pace
 from .processes import Child, Children
 from .system import PARENT, die_with_parent, send, topmost_catchers
@@ -136,7 +143,11 @@ class RankReader:
             for numbers in self._parser.read(line):
                 self._take(numbers, now, records, alarms)
         printed_at = self.course.printed_at or now
-        if self._parser.has_pending and (is_last or now - printed_at >= self.BAR_REST_S):
+        is_resting = now - printed_at >= self.BAR_REST_S
+        if (self._parser.awaits_bar or is_resting) and is_whole_bar(self._rest):
+            for numbers in self._parser.read(self._rest):  # read again later, which tells nothing
+                self._take(numbers, now, records, alarms)
+        if self._parser.has_pending and (is_last or is_resting):
             for numbers in self._parser.flush():
                 self._take(numbers, now, records, alarms)
         while self._parser.slow_patterns:

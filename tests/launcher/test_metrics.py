@@ -125,6 +125,27 @@ def test_a_bar_is_told_once_a_step_with_its_last_values() -> None:
     ]
 
 
+BAR = b"\r 10%%|#| %d/100 [00:01<00:09,  9.9it/s]"
+WITH_TQDM = b"\r" + b" " * 40 + b"\r{'loss': '%s', 'epoch': '0.5'}\n"
+"""What `tqdm.write` does: it removes the bar, writes a line, and draws the bar again, which may be newer by then."""
+
+
+def test_a_dictionary_that_tqdm_writes_has_the_step_of_the_bar_that_follows() -> None:
+    text = BAR % 3 + WITH_TQDM % b"2.5" + BAR % 10 + BAR % 12 + WITH_TQDM % b"2.0" + BAR % 20
+    assert [(one.step, one.total, one.values["loss"]) for one in read(text) if one.values] == [
+        (10, 100, 2.5),
+        (20, 100, 2.0),
+    ]
+
+
+def test_a_dictionary_that_is_printed_behind_a_bar_has_the_step_of_that_bar() -> None:
+    text = BAR % 3 + b"{'loss': 2.5}\n" + BAR % 10 + b"{'loss': 2.0}\n" + BAR % 11
+    assert [(one.step, one.values["loss"]) for one in read(text) if one.values] == [
+        (3, 2.5),
+        (10, 2.0),
+    ]
+
+
 def test_the_user_s_rules() -> None:
     (found,) = read(b"PSNR 31.5 dB", {"psnr": r"PSNR ([0-9.]+)", "bad": "("})
     assert found.values == {"psnr": 31.5}
@@ -213,6 +234,25 @@ def test_a_line_that_comes_in_pieces_is_one(log: Path) -> None:
         (3, 1, {"loss": 2.5}),
         (3, 2, {"loss": 2.25}),
     ]
+
+
+def test_the_bar_behind_a_dictionary_needs_no_end_and_is_told_once(log: Path) -> None:
+    reader = RankReader(str(log), 0, {})
+    bar = b"\r 10%%|#| %d/100 [00:01<00:09,  9.9it/s, acc=0.5]"
+    log.write_bytes(bar % 3 + WITH_TQDM % b"2.5" + bar % 10)
+    found = reader.poll(100.0, False)[0]
+    assert [(one["step"], one["values"].get("loss")) for one in found] == [(3, None), (10, 2.5)]
+    found = reader.poll(101.0, False)[0]
+    assert [(one["step"], one["values"]) for one in found] == [
+        (10, {"accuracy": 0.5, "step_time": 0.101})
+    ]
+    assert reader.poll(102.0, False)[0] == []
+    with log.open("ab") as file:
+        file.write(b"{'loss': 2.0}\n" + bar % 11)
+    found = reader.poll(103.0, False)[0]
+    assert [(one["step"], one["values"]) for one in found] == [(10, {"loss": 2.0})]
+    found = reader.poll(104.0, True)[0]
+    assert [one["step"] for one in found] == [11]
 
 
 def test_of_a_flood_the_newest_and_what_is_not_finite(log: Path) -> None:
