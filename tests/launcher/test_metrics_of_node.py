@@ -1,6 +1,11 @@
 """The process that reads numbers, as a part of a node: it holds nothing up, and its alarms may end the attempt."""
 
 import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import until
 
 TRAIN = """
 import os, time
@@ -54,3 +59,33 @@ def test_a_full_disk_for_the_numbers_is_no_reason_to_end(bundle):
     bundle.script(TRAIN)
     assert bundle.run().returncode == 0
     assert b"step 30/30" in bundle.rank_log()
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_rank_that_ends_at_once_is_read_too(bundle, exit_code):
+    bundle.shell(f"echo step 1 loss 2.5; exit {exit_code}")
+    assert bundle.run().returncode == exit_code
+    assert [one["values"] for one in records_of(bundle) if "values" in one] == [{"loss": 2.5}]
+
+
+def test_it_is_a_copy_of_the_launcher_that_holds_nothing_of_it(bundle):
+    """A pipe of the launcher that stayed open in it would keep its readers waiting."""
+    bundle.shell("echo step 1 loss 2.5; sleep 600", stop_grace=1)
+    launcher = bundle.start()
+    logs = bundle.folder / "logs" / "attempt-1"
+    until(lambda: list(logs.glob("*.metrics.jsonl")), "a number")
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    [pid] = [pid for pid in children if b"launcher.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    held = [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    own = ("/dev/null", str(logs / "node-0.log"), str(logs / "node-0.rank-0.log"))
+    assert [one for one in held if not one.startswith((*own, str(logs / "node-0.metrics")))] == [
+        one for one in held if one.startswith("pipe:")
+    ]
+    pipes = {one for one in held if one.startswith("pipe:")}
+    theirs = {str(one.readlink()) for one in Path(f"/proc/{launcher.pid}/fd").iterdir()}
+    assert pipes
+    assert not pipes & theirs
+    launcher.terminate()
+    launcher.communicate(timeout=30)
+    assert launcher.returncode != 0
+    until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
