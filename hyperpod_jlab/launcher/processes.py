@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -115,7 +116,7 @@ class Children:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
             if pid == 0:
-                self._be_copy(own_pid, run)
+                self._be_copy(name, own_pid, run)
         except OSError as error:
             message = "%s could not be started: %s" % (name, error)
             raise LauncherError("start_failed", message) from error
@@ -125,10 +126,12 @@ class Children:
         child.is_counted = False
         return child
 
-    def _be_copy(self, parent: int, run: Callable[[], int]) -> NoReturn:
+    def _be_copy(self, name: str, parent: int, run: Callable[[], int]) -> NoReturn:
         exit_code = 1
         try:
             die_with_parent(parent)
+            with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+                file.write(name)  # what ps and top show
             signal.set_wakeup_fd(-1)
             for number in (*HANDLED_SIGNALS, signal.SIGCHLD):
                 if signal.getsignal(number) is not signal.SIG_IGN:
