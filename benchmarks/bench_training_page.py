@@ -82,7 +82,7 @@ SEEN = """values => {
     const value = cell?.textContent;
     if (!wanted.has(value)) return;
     wanted.delete(value);
-    const { canvas } = { canvas: cell.closest('.jp-HyperPod-Chart').querySelector('canvas') };
+    const canvas = cell.closest('.jp-HyperPod-Chart').querySelector('canvas');
     const before = window.drawn.get(canvas) ?? 0;
     // The figure may be there before its place on the curve.
     for (let n = 0; n < 30 && canvas && (window.drawn.get(canvas) ?? 0) === before; n++) await window.painted();
@@ -174,7 +174,9 @@ def await_running(server: LabServer, run_id: str) -> Path:
     """The folder with the records of a run that has started."""
     while state_of(server, run_id) != "running":
         time.sleep(0.3)
-    found = [one for one in (server.home / "fsx").rglob(run_id) if (one / "logs/attempt-1").is_dir()]
+    found = [
+        one for one in (server.home / "fsx").rglob(run_id) if (one / "logs/attempt-1").is_dir()
+    ]
     return found[0] / "logs/attempt-1"
 
 
@@ -345,20 +347,19 @@ for text in sys.stdin:
     rank = one["rank"]
     if rank not in writers:
         writers[rank] = EventFileWriter(f"{folder}/rank{rank}")
-    values = [Summary.Value(tag=name, simple_value=value) for name, value in one["values"].items()]
+    values = [Summary.Value(tag=f"train/{name}", simple_value=value) for name, value in one["values"].items()]
     writers[rank].add_event(Event(wall_time=one["time"], step=one["step"], summary=Summary(value=values)))
 for writer in writers.values():
     writer.close()
 """
 
-    #: From the first request for points to the frame in which the last of the charts has its curves.
+    #: From the first request for points to a frame after all answers, in which no chart loads: a worker may draw later.
     PAINT = """async count => {
-      const deep = (root, css) => [...root.querySelectorAll(css),
-        ...[...root.querySelectorAll('*')].flatMap(one => one.shadowRoot ? deep(one.shadowRoot, css) : [])];
       const asked = () => performance.getEntriesByType('resource').filter(one => one.name.includes('/timeSeries'));
-      const drawn = () => deep(document, 'scalar-card').filter(one =>
+      const drawn = () => [...document.querySelectorAll('scalar-card')].filter(one =>
         one.querySelector('line-chart') && !one.querySelector('mat-spinner')).length;
-      while (asked().length < 1 || drawn() < count) await new Promise(requestAnimationFrame);
+      const answered = () => asked().filter(one => one.responseEnd > 0).length;
+      while (answered() < count || drawn() < count) await new Promise(requestAnimationFrame);
       const end = await window.painted();
       return [end - asked()[0].startTime, Math.max(...asked().map(one => one.responseEnd)) - asked()[0].startTime];
     }"""
@@ -377,7 +378,7 @@ for writer in writers.values():
 
     def ready_s(self) -> float:
         """Seconds from the start to the last point."""
-        query = f"{self.url}/data/plugin/scalars/scalars?tag=loss&run=rank{RANKS - 1}"
+        query = f"{self.url}/data/plugin/scalars/scalars?tag=train%2Floss&run=rank{RANKS - 1}"
         while True:
             try:
                 with urllib.request.urlopen(query) as answer:
@@ -426,27 +427,59 @@ def of_page(quick: bool) -> list[dict[str, Any]]:
             mine = curves.paint(rounds)
             paint, answer, tasks = theirs or (math.nan, math.nan, [])
             rows.append(
-                row("first answer of a new server, s", round(mine["cold"] / 1000, 2), round(ready, 2), round(mine["cold"] / 1000 / ready, 2) if ready else "")
+                row(
+                    "first answer of a new server, s",
+                    round(mine["cold"] / 1000, 2),
+                    round(ready, 2),
+                    round(mine["cold"] / 1000 / ready, 2) if ready else "",
+                )
             )
             rows.append(row("answer of the server, ms", round(mine["warm"])))
-            rows.append(row("request to answer in the page, ms", round(mine["answer"]), round(answer, 0), round(mine["answer"] / answer, 2)))
+            rows.append(
+                row(
+                    "request to answer in the page, ms",
+                    round(mine["answer"]),
+                    round(answer, 0),
+                    round(mine["answer"] / answer, 2),
+                )
+            )
             rows.append(row("size of the answer, kB", round(mine["kb"])))
-            rows.append(row("request to paint, ms", round(mine["paint"]), round(paint, 0), round(mine["paint"] / paint, 2)))
+            rows.append(
+                row(
+                    "request to paint, ms",
+                    round(mine["paint"]),
+                    round(paint, 0),
+                    round(mine["paint"] / paint, 2),
+                )
+            )
             idle, live, drawn, hidden = curves.follow(5 if quick else FOLLOW_S)
-            rows.append(row("tasks over 50 ms while it follows", told(live), f"while it loads: {told(tasks)}" if theirs else ""))
+            rows.append(
+                row(
+                    "tasks over 50 ms while it follows",
+                    told(live),
+                    f"while it loads: {told(tasks)}" if theirs else "",
+                )
+            )
             rows.append(row("tasks over 50 ms, nothing new", told(idle)))
             rows.append(row("drawings of a chart a second", round(drawn, 1)))
             rows.append(row("requests in 5 s while hidden", hidden))
             server.hpj("cancel", curves.run_id)
             late = latency(server, browser, 8 if quick else 30)
-            rows.append(row(f"print to paint, p50 of {len(late)}, ms", round(percentile(late, 0.5))))
+            rows.append(
+                row(f"print to paint, p50 of {len(late)}, ms", round(percentile(late, 0.5)))
+            )
             rows.append(row("print to paint, p95, ms", round(percentile(late, 0.95))))
             with watched(browser) as page:
                 open_lab(page, server)
                 execute(page, "hyperpod:show-panel", keep=False)
-                for kind, words in (("nan", "NaN of 64 ranks"), ("error", "error of one of 64 ranks")):
+                for kind, words in (
+                    ("nan", "NaN of 64 ranks"),
+                    ("error", "error of one of 64 ranks"),
+                ):
                     times = notices(server, page, kind, 2 if quick else 7)
-                    rows.append(row(f"{words} to notification, p50, ms", round(percentile(times, 0.5))))
+                    rows.append(
+                        row(f"{words} to notification, p50, ms", round(percentile(times, 0.5)))
+                    )
                     rows.append(row(f"{words} to notification, longest, ms", round(max(times))))
         finally:
             server.stop()
