@@ -140,8 +140,8 @@ function Numbers(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { comparison, openRun, trans } = props;
-  const names = Object.keys(comparison.metrics).filter(
-    name => name !== 'epoch'
+  const names = namesOf(
+    Object.keys(comparison.metrics).map(name => ({ name }))
   );
   return (
     <Section title={trans.__('Numbers')}>

@@ -244,7 +244,7 @@ export function valueText(value: number): string {
     return '0';
   }
   return size >= 1e6 || size < 1e-3
-    ? value.toExponential(2).replace('e+', 'e')
+    ? Number(value.toPrecision(3)).toExponential().replace('e+', 'e')
     : String(Number(value.toPrecision(4)));
 }
 
