@@ -29,6 +29,14 @@ NOISE = (
     b"2026-11-27 07:00:00,123 INFO worker: batch of 32 samples read from the cache in shard 12\n"
 )
 
+READ = """
+import sys
+folder = sys.argv[1]
+sys.path.insert(0, folder)
+import launcher
+sys.exit(launcher.run_metrics(launcher.AttemptPaths(folder, folder, 1, 0)))
+"""
+
 
 def node(folder: Path, ranks: int) -> Path:
     """A bundle with the empty logs of one node."""
@@ -45,8 +53,7 @@ def node(folder: Path, ranks: int) -> Path:
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """The process that reads the numbers."""
-    words = ["metrics", "--attempt=1", "--node-rank=0"]
-    command = [sys.executable, "-I", "-S", str(folder / "launcher.py"), *words]
+    command = [sys.executable, "-I", "-S", "-c", READ, str(folder)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 

@@ -1,6 +1,6 @@
 """Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, on a real Slurm and a real Kubernetes, and with an AWS account of the testbed, in Chromium.
 
-    python scripts/screenshots.py [local|slurm|kubernetes|hyperpod]    # all, when none is named
+    python scripts/screenshots.py [local|training|slurm|kubernetes|hyperpod]    # all, when none is named
 
 Needs what the browser tests need: `scripts/ui-test.sh` installs Chromium where it is missing. Slurm's and Kubernetes' need root.
 """
@@ -67,6 +67,38 @@ for epoch in range(120):
     loss = 2.3 * 0.93**epoch + 0.01 * rank
     print(f"epoch {epoch:2d}  loss {loss:.4f}")
     time.sleep(0.25)
+"""
+
+#: Curves as a training has them: noise, a warm-up, and at a high learning rate a loss that is NaN in the end.
+CURVES = """\
+import itertools
+import math
+import os
+import random
+import sys
+import time
+
+peak, steps, broken = float(sys.argv[1]), int(sys.argv[2]), len(sys.argv) > 3
+rank = int(os.environ["RANK"])
+random.seed(rank + peak)
+for step in itertools.count(1):
+    rate = peak * min(step / 50, 1 - 0.9 * step / steps)
+    loss = 1.9 + 8.5 * math.exp(-step * (0.006 + 12 * peak)) + random.gauss(0, 0.05)
+    norm = 0.4 + 3 * math.exp(-step / 60) + abs(random.gauss(0, 0.1))
+    if broken and step > 0.55 * steps:
+        loss += 0.002 * (step - 0.55 * steps) ** 1.3
+        norm += 0.02 * (step - 0.55 * steps)
+    if broken and step > 0.62 * steps:
+        loss = norm = math.nan
+        time.sleep(0.2)
+    tokens = random.gauss(9100 + 40 * rank, 60)
+    print(
+        f"step: {step}/{steps}  loss: {loss:.4f}  grad_norm: {norm:.3f}  lr: {rate:.3e}  tps: {tokens:.0f}",
+        flush=True,
+    )
+    if step >= steps:
+        break
+    time.sleep(0.03)
 """
 
 CELL = (
@@ -185,6 +217,37 @@ def local_pictures(page: Page, folder: Path) -> None:
         shoot_dialog(page, server)
 
 
+def training_pictures(page: Page, folder: Path) -> None:
+    """A run with curves and an alarm, and two runs compared."""
+    page.set_viewport_size({"width": 1240, "height": 1000})
+    with lab_server(folder / "training") as server:
+        with (server.home / "config.toml").open("a") as config:
+            config.write('python = "/usr/bin/python3"\n')
+        (server.work / "pretrain.py").write_text(CURVES)
+        size = ("--nodes", "1", "--processes-per-node", "2", "--launcher", "python")
+        words = ("submit", "pretrain.py", *size)
+        for name, rate in (("lr-1e-4", "1e-4"), ("lr-6e-4", "6e-4")):
+            server.hpj(*words, "--name", name, "--wait", "--", rate, "400")
+        open_lab(page, server)
+        execute(page, "hyperpod:show-panel", keep=False)
+        run_id = server.hpj(*words, "--name", "lr-3e-3", "--", "3e-3", "1000", "broken")
+        execute(page, "hyperpod:open-run", {"runId": run_id})
+        run_page = page.locator(RUN_PAGE)
+        expect(run_page.get_by_text("step: 50/").first).to_be_visible(timeout=SLOW_MS)
+        run_tab(run_page, "Overview")
+        expect(run_page.locator(".jp-HyperPod-Alarms")).to_be_visible(timeout=SLOW_MS)
+        page.wait_for_timeout(3000)
+        in_both_themes(page, "training-run")
+        execute(page, "hyperpod:open-runs", {"unfiltered": True}, keep=False)
+        runs = page.locator(".jp-HyperPod-RunsPage")
+        for name in ("lr-1e-4", "lr-6e-4"):
+            runs.get_by_label(f"Select {name}", exact=True).set_checked(True)
+        runs.get_by_role("button", name="Compare 2").click()
+        expect(page.locator(".jp-HyperPod-ComparePage canvas").first).to_be_visible()
+        in_both_themes(page, "training-compare")
+    page.set_viewport_size(VIEWPORT)
+
+
 def slurm_pictures(page: Page, folder: Path) -> None:
     """Those on Slurm."""
     with (
@@ -284,7 +347,7 @@ def main() -> int:
     if chromium is None:
         print("Chromium is missing; scripts/ui-test.sh installs it", file=sys.stderr)
         return 1
-    wanted = sys.argv[1:] or ["local", "slurm", "kubernetes", "hyperpod"]
+    wanted = sys.argv[1:] or ["local", "training", "slurm", "kubernetes", "hyperpod"]
     IMAGES.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="hyperpod-"))
     with sync_playwright() as playwright:
@@ -292,6 +355,8 @@ def main() -> int:
         page = browser.new_context(viewport=VIEWPORT).new_page()
         if "local" in wanted:
             local_pictures(page, folder)
+        if "training" in wanted:
+            training_pictures(page, folder)
         if "slurm" in wanted:
             slurm_pictures(page, folder)
         if "kubernetes" in wanted:

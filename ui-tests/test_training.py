@@ -72,3 +72,63 @@ def test_curves_alarms_and_comparison(page: Page, lab: LabServer, console: list[
         use_theme(page, theme)
         assert violations(page, COMPARE_PAGE) == []
     assert console == []
+
+
+def test_runs_are_sorted_by_a_number_and_nan_is_said(
+    page: Page, lab: LabServer, console: list[str]
+) -> None:
+    mark = secrets.token_hex(2)
+    prints = {
+        "low": "step 1 loss 0.25 accuracy 0.5",
+        "high": "step 1 loss 1.5 accuracy 0.75",
+        "none": "step 1 loss nan",
+    }
+    for name, line in prints.items():
+        lab.hpj("submit", "-c", f"echo '{line}'", "--name", f"{name}-{mark}", "--wait")
+    open_lab(page, lab)
+    execute(page, "hyperpod:open-runs", {"unfiltered": True}, keep=False)
+    runs = page.locator(RUNS_PAGE)
+    runs.get_by_label("Filter runs").fill(mark)
+    numbers = runs.locator('td[data-column="numbers"]')
+    expect(numbers).to_have_text(["loss NaN", "loss 1.5", "loss 0.25"])
+    head = runs.locator('th[data-column="numbers"]')
+    choose = head.get_by_role("button", name="Choose the number to show")
+    # Without a mouse.
+    choose.focus()
+    page.keyboard.press("Enter")
+    item = page.locator(".lm-Menu-item").filter(has_text="accuracy")
+    expect(item).to_be_visible()
+    while not item.evaluate("node => node.classList.contains('lm-mod-active')"):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(choose).to_be_focused()
+    expect(numbers).to_have_text(["", "0.75", "0.5"])
+    head.get_by_role("button", name="accuracy").click()
+    expect(numbers).to_have_text(["0.5", "0.75", ""])
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    choose.click()
+    page.locator(".lm-Menu-item").filter(has_text="loss").click()
+    expect(numbers).to_have_text(["0.25", "1.5", "NaN"])
+    head.get_by_role("button", name="loss").click()
+    expect(numbers).to_have_text(["1.5", "0.25", "NaN"])
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        use_theme(page, theme)
+        assert violations(page, RUNS_PAGE) == []
+    # The choice outlives the page.
+    page.reload()
+    page.wait_for_function("window.jupyterapp !== undefined")
+    execute(page, "hyperpod:open-runs", keep=False)
+    expect(head.get_by_role("button", name="loss")).to_be_visible()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    for name in ("low", "none"):
+        runs.get_by_label(f"Select {name}-{mark}", exact=True).set_checked(True)
+    runs.get_by_role("button", name="Compare 2").click()
+    compared = page.locator(COMPARE_PAGE)
+    row = compared.get_by_role("row", name="loss").filter(has_text="0.25 (0.25")
+    expect(row.get_by_role("cell", name="NaN", exact=True)).to_be_visible()
+    row = compared.get_by_role("row", name="accuracy")
+    expect(row.get_by_role("cell", name="–", exact=True)).to_be_visible()
+    execute(page, "hyperpod:open-runs", {"unfiltered": True}, keep=False)
+    choose.click()
+    page.locator(".lm-Menu-item").filter(has_text="Newest Number of Each Run").click()
+    assert console == []

@@ -20,7 +20,6 @@ from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
 from .frames import FileFrames
 from .history import FileHistory
 from .logs import Outlet
-from .metrics import MetricsArguments, run_metrics
 from .node import Node, Output
 from .node_process import write_all
 from .plan import NodeArguments, Plan
@@ -324,15 +323,6 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     return arguments
 
 
-def parse_metrics(raw_args: Sequence[str]) -> MetricsArguments:
-    """Read the arguments of ``metrics``."""
-    parser = Parser(prog="launcher.py metrics", allow_abbrev=False)
-    parser.add_argument("--attempt", type=int, required=True)
-    parser.add_argument("--node-rank", type=int, required=True)
-    parser.add_argument("--task", type=int)
-    return MetricsArguments(**vars(parser.parse_args(list(raw_args))))
-
-
 def main(raw_args: Sequence[str]) -> int:
     """Run a subcommand; the exit code."""
     if sys.version_info < (3, 8):
@@ -344,11 +334,9 @@ def main(raw_args: Sequence[str]) -> int:
         return run_agent(raw_args[1:])
     if raw_args and raw_args[0] == "again":
         return rerun(raw_args[1:])
-    if raw_args and raw_args[0] == "metrics":
-        return run_metrics(parse_metrics(raw_args[1:]))
     if not raw_args or raw_args[0] not in ("node", "pod"):
         print_error(
-            "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | metrics ARGUMENTS | rank -- COMMAND"
+            "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"
         )
         return EXIT_LAUNCHER
     if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":

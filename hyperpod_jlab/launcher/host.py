@@ -64,11 +64,6 @@ class CoordinatorServer:
         writing = [entry.sock for entry in self._connections if entry.has_outgoing]
         return [self._listener, *(entry.sock for entry in self._connections)], writing
 
-    @property
-    def guests(self) -> int:
-        """How many nodes are connected."""
-        return sum(card is not None for card in self._connections.values())
-
     def poll(self, now: float) -> None:
         """Take in what was said, and say what is to be done."""
         self._accept()
@@ -140,6 +135,8 @@ class CoordinatorServer:
                 self._welcome(connection, message)
             elif "state" in message and isinstance(message["state"], dict):
                 self._coordinator.update_state(card.node_rank, NodeState.load(message["state"]))
+            elif "bye" in message:
+                self._coordinator.leave(card.node_rank)
         connection.check(now)
 
     def _welcome(self, connection: Connection, message: Mapping[str, Any]) -> None:

@@ -64,6 +64,8 @@ class Peer:
         self.name = name
         self.state = NodeState()
         self.is_known = False
+        self.has_left = False
+        """It said that it will not come back."""
         self.disconnected_at: Optional[float] = None
 
     @property
@@ -166,11 +168,24 @@ class Coordinator:
             began=min(start_times) if start_times else None,
         )
 
+    def leave(self, rank: int) -> None:
+        """A node says that it will not come back."""
+        self.peers[rank].has_left = True
+
     def disconnect(self, rank: int, instance: str, now: float) -> None:
         """A node's connection was cut."""
         peer = self.peers.get(rank)
         if peer is not None and peer.instance == instance and peer.disconnected_at is None:
             peer.disconnected_at = now
+
+    def is_awaited(self, now: float) -> bool:
+        """Whether a node may still have to hear that all is over: it has not left, and is there or was so a moment ago."""
+        return any(
+            not peer.has_left
+            and (peer.disconnected_at is None or now - peer.disconnected_at <= self.RETURN_S)
+            for rank, peer in self.peers.items()
+            if rank != 0
+        )
 
     # ---- what becomes of it
 

@@ -9,12 +9,11 @@ import os
 import re
 import select
 import signal
-import sys
 import time
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Pattern, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Pattern, Set, Tuple
 
 from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
-from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
+from .bundle_files import AttemptPaths, BundleFiles, read_json
 from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
 from .metric_lines import (
@@ -27,18 +26,10 @@ from .metric_lines import (
 )
 from .other_nodes import OtherNodes, Pace
 from .processes import Child, Children
-from .system import PARENT, die_with_parent, send, topmost_catchers
+from .system import send, topmost_catchers
 
 EXIT_ALARM = 10
 """The process ended because an alarm is to end the attempt."""
-
-
-class MetricsArguments(NamedTuple):
-    """The arguments of the metrics process."""
-
-    attempt: int
-    node_rank: int
-    task: Optional[int]
 
 
 class MetricFile:
@@ -370,24 +361,23 @@ class MetricsProcess:
     """Ranks whose stacks are taken by py-spy."""
     STACK_TIMEOUT_S = 5.0
 
-    def __init__(self, bundle: str, arguments: MetricsArguments) -> None:
-        records = records_folder(bundle, arguments.task)
-        self._paths = AttemptPaths(bundle, records, arguments.attempt, arguments.node_rank)
-        plan = read_json(os.path.join(bundle, "launch.json")) or {}
+    def __init__(self, attempt_paths: AttemptPaths) -> None:
+        self._paths = attempt_paths
+        plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
         processes = 1 if plan.get("launcher") == "none" else int(plan.get("processes_per_node", 1))
         patterns = compile_patterns(plan.get("metric_patterns") or {})
-        first = arguments.node_rank * processes
+        first = attempt_paths.node_rank * processes
         self._ranks = [
             RankReader(self._paths.rank_log(local_rank), first + local_rank, patterns)
             for local_rank in range(processes)
         ]
         self._actions = AlarmActions(
-            plan.get("alarms") or {}, str(plan.get("run_id")), arguments.node_rank
+            plan.get("alarms") or {}, str(plan.get("run_id")), attempt_paths.node_rank
         )
         self._stop_text: Optional[str] = None
         self._hang_text = ""
         self._told_codes: Set[str] = set()
-        self._files = BundleFiles(bundle)
+        self._files = BundleFiles(attempt_paths.bundle)
         self._file = MetricFile(self._files, self._paths.metrics)
         self._hang, self._straggler, self._gpu = HangAlarm(), StragglerAlarm(), GpuAlarm()
         self._samples_offset = 0
@@ -396,7 +386,7 @@ class MetricsProcess:
         self._has_node_0 = False
         self._other_nodes = (
             OtherNodes(self._paths, nodes, processes)
-            if arguments.node_rank == 0 and nodes > 1
+            if attempt_paths.node_rank == 0 and nodes > 1
             else None
         )
         self._is_one_of_many = nodes > 1
@@ -409,6 +399,7 @@ class MetricsProcess:
         os.set_blocking(signalled, False)
         signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         next_check_at = time.monotonic() + self.CHECK_EVERY_S
         is_stopping = False
         last_turn_at = time.monotonic()
@@ -552,7 +543,7 @@ class MetricsProcess:
             self._print_stacks()
             self._hang_text = alarm.message
         elif self._actions.is_end(alarm.code) and self._stop_text is None:
-            self._stop_text = "%s: %s" % (alarm.code, alarm.message)
+            self._stop_text = "%s: %s%s" % (alarm.code, whose, alarm.message)
 
     def _is_first(self, alarm: Alarm) -> bool:
         """Whether no rank and no other node has raised this alarm in this attempt: one cause is told once."""
@@ -620,21 +611,13 @@ class MetricsChild:
 
     STOP_TIMEOUT_S = 2.0
 
-    def __init__(
-        self, children: Children, attempt_paths: AttemptPaths, task: Optional[int]
-    ) -> None:
+    def __init__(self, children: Children, attempt_paths: AttemptPaths) -> None:
         self._child: Optional[Child] = None
         self._kill_at: Optional[float] = None
         self._stop_path = attempt_paths.alarm_stop
         self._is_told = False
-        command = [sys.executable, "-I", "-S", os.path.abspath(__file__), "metrics"]
-        command += ["--attempt=%d" % attempt_paths.attempt]
-        command += ["--node-rank=%d" % attempt_paths.node_rank]
-        if task is not None:
-            command.append("--task=%d" % task)
         with contextlib.suppress(LauncherError):
-            environment = dict(os.environ)
-            self._child = children.start("metrics", command, environment, "/", is_counted=False)
+            self._child = children.fork("metrics", lambda: run_metrics(attempt_paths))
 
     def poll(self) -> Optional[str]:
         """Why an alarm ends the attempt, if one does. A pattern that never comes to an end must not hold up the node's."""
@@ -655,10 +638,8 @@ class MetricsChild:
             self._kill_at = time.monotonic() + self.STOP_TIMEOUT_S
 
 
-def run_metrics(arguments: MetricsArguments) -> int:
+def run_metrics(attempt_paths: AttemptPaths) -> int:
     """Be the process that reads the numbers."""
-    parent = os.environ.pop(PARENT, "")
-    die_with_parent(int(parent) if parent.isdigit() else None)
     with contextlib.suppress(OSError):
         os.nice(5)
-    return MetricsProcess(os.path.dirname(os.path.abspath(__file__)), arguments).run()
+    return MetricsProcess(attempt_paths).run()

@@ -224,7 +224,7 @@ class Node:
         self._ranks.start()
         if self._frames is not None:
             self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
-        self._metrics = MetricsChild(self._children, self._attempt_paths, self._arguments.task)
+        self._metrics = MetricsChild(self._children, self._attempt_paths)
         self._write_record()
 
     def _read_plan(self) -> Plan:

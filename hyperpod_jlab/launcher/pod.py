@@ -293,10 +293,10 @@ class Pod:
             self._exit_code = 0  # a pod made anew after its node had succeeded
         self._run_failed = directive.get("succeeded") is False
         self._record_exit_code()
-        if not isinstance(self._client, CoordinatorServer):
+        if self._coordinator is None:
             return True
         self._deadline = self._deadline or now + self.FINAL_REPORT_S
-        return self._client.guests == 0 or now > self._deadline
+        return now > self._deadline or not self._coordinator.is_awaited(now)
 
     def _outcome(self) -> int:
         """The pod's exit code; node 0's stands for all."""

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+import warnings
+from typing import Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple
 
 from .bundle_files import AttemptPaths
+from .contract import HANDLED_SIGNALS
 from .errors import LauncherError
-from .system import PARENT, Process, has_markers, parse_wait_status, running_processes, send
+from .system import (
+    PARENT,
+    Process,
+    close_others,
+    die_with_parent,
+    has_markers,
+    parse_wait_status,
+    running_processes,
+    send,
+)
 
 MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in a unit of ``ru_maxrss`` (man getrusage)."""
@@ -81,10 +93,63 @@ class Children:
             message = "%s could not be started: %s" % (name, error)
             raise LauncherError("start_failed", message) from error
         popen.returncode = 0  # we wait for it ourselves
-        child = Child(name, popen.pid)
+        child = self._running[popen.pid] = Child(name, popen.pid)
         child.is_counted = is_counted
-        self._running[popen.pid] = child
         return child
+
+    def fork(self, name: str, run: Callable[[], int]) -> Child:
+        """Run a function in a copy of this process, which costs a fraction of a new Python; what it uses does not count as the node's.
+
+        Args:
+            name: Name of the process.
+            run: Returns its exit code. Only 0, 1 and 2 are open, with the node's log as output. `HANDLED_SIGNALS` are blocked and have
+                their default actions: it unblocks those that it wants. It must not use what threads of the launcher use.
+
+        Raises:
+            LauncherError: The system does not start it.
+        """
+        own_pid = os.getpid()
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*HANDLED_SIGNALS, signal.SIGCHLD))
+        try:
+            with warnings.catch_warnings():
+                # Of forks beside threads, from 3.12 on.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                self._be_copy(name, own_pid, run)
+        except OSError as error:
+            message = "%s could not be started: %s" % (name, error)
+            raise LauncherError("start_failed", message) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+        child = self._running[pid] = Child(name, pid)
+        child.is_counted = False
+        return child
+
+    def _be_copy(self, name: str, parent: int, run: Callable[[], int]) -> NoReturn:
+        exit_code = 1
+        try:
+            die_with_parent(parent)
+            with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+                file.write(name)  # what ps and top show
+            signal.set_wakeup_fd(-1)
+            for number in (*HANDLED_SIGNALS, signal.SIGCHLD):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, signal.SIG_DFL)
+            os.setsid()
+            os.chdir("/")
+            null = os.open(os.devnull, os.O_RDONLY)
+            for descriptor, source in enumerate((null, self._output, self._output)):
+                os.dup2(source, descriptor)
+            close_others()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD,))
+            exit_code = run()
+        except Exception:  # noqa: BLE001 - it must not become a second launcher
+            import traceback
+
+            os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(exit_code)
 
     def reap(self) -> None:
         """Wait for whatever has ended."""

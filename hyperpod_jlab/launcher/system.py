@@ -48,6 +48,18 @@ def hold_standard_descriptors() -> None:
         os.set_inheritable(descriptor, True)
 
 
+def close_others() -> None:
+    """Close all descriptors but 0, 1 and 2."""
+    try:
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:  # no /proc; the limit on open files may be too high to try them all
+        descriptors = list(range(256))
+    for descriptor in descriptors:
+        if descriptor > 2:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
 def parse_wait_status(status: int) -> Tuple[int, Optional[int]]:
     """Exit code in the shell's manner (128+N for signal N), and the signal, of a wait status."""
     if os.WIFSIGNALED(status):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -103,9 +104,14 @@ class CoordinatorClient:
             self._disconnect(str(error), now)
 
     def close(self) -> None:
-        """End it."""
-        if self._connection is not None:
-            self._connection.close()
+        """Tell node 0 that this node will not come back, and end it."""
+        connection = self._connection
+        if connection is None:
+            return
+        if connection.proven:
+            with contextlib.suppress(ConnectionBroken):
+                connection.send({"bye": True})
+        connection.close()
 
     def _disconnect(self, reason: str, now: float) -> None:
         if self._connection is not None:

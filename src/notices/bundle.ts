@@ -4,7 +4,10 @@ import { IDisposable } from '@lumino/disposable';
 
 import { IRun } from '../runs/types';
 
-/** Runs that end so soon after the first share its notification. */
+/** Runs that end at the same time are told together. */
+const FIRST_MS = 300;
+
+/** Between two changes of an open notification. */
 const GATHER_MS = 3000;
 
 /** Good news disappears by itself; bad news stays. Runs that end meanwhile join the open notification. */
@@ -31,16 +34,22 @@ export class EndedRuns implements IDisposable {
   add(run: IRun): void {
     if (!this._isDisposed) {
       this._waiting.push(run);
+      const { gather } = this._options;
       this._timer ??= setTimeout(
         () => this._tell(),
-        this._options.gather ?? GATHER_MS
+        gather ?? (this._isShown ? GATHER_MS : FIRST_MS)
       );
     }
   }
 
+  /** The newest notification is still open. */
+  private get _isShown(): boolean {
+    return Date.now() - this._toldAt < GOOD_NEWS_MS;
+  }
+
   private _tell(): void {
     this._timer = undefined;
-    const isShown = Date.now() - this._toldAt < GOOD_NEWS_MS;
+    const isShown = this._isShown;
     const runs = [...(isShown ? this._told : []), ...this._waiting];
     const notification = this._notificationOf(runs);
     if (!isShown || !Notification.update({ id: this._id, ...notification })) {
@@ -88,7 +97,7 @@ export namespace EndedRuns {
     /** Shows all runs. */
     readonly openRuns: () => void;
     readonly trans: TranslationBundle;
-    /** Milliseconds in which runs share a notification. */
+    /** Milliseconds until runs that have ended are told. */
     readonly gather?: number;
   }
 

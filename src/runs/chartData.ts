@@ -11,6 +11,8 @@ export interface IRunCurve extends ICurve {
   /** The newest and the largest value in words. */
   readonly last: string;
   readonly peak: string;
+  /** Indices of the values that were not finite. */
+  readonly broken?: ReadonlySet<number>;
 }
 
 export type IRunChart = IChart<IRunCurve> & {

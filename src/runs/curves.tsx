@@ -3,7 +3,7 @@ import * as React from 'react';
 
 import { Chart } from '../charts/chart';
 import { curveColour, isDashed } from '../charts/data';
-import { IRunChart } from './chartData';
+import { IRunChart, IRunCurve } from './chartData';
 
 /**
  * Charts side by side, with one cursor.
@@ -61,7 +61,6 @@ function Legend(props: {
       </thead>
       <tbody>
         {chart.curves.map((curve, index) => {
-          const value = at === null ? null : nearest(curve.values, at);
           return (
             <tr
               key={curve.label}
@@ -79,11 +78,7 @@ function Legend(props: {
                 {curve.label}
               </th>
               <td>
-                {at === null
-                  ? curve.last
-                  : value === null
-                    ? '–'
-                    : chart.text(value)}
+                {at === null ? curve.last : textAt(curve, at, chart.text)}
               </td>
               <td>{curve.peak}</td>
             </tr>
@@ -94,10 +89,15 @@ function Legend(props: {
   );
 }
 
-/** The value at a time, or just beside it: nodes are not sampled at the same moment. */
-function nearest(
-  values: readonly (number | null)[],
-  at: number
-): number | null {
-  return values[at] ?? values[at - 1] ?? values[at + 1] ?? null;
+/** The value at a place, or just beside it: nodes are not sampled at the same moment. */
+function textAt(
+  { broken, values }: IRunCurve,
+  at: number,
+  text: (value: number) => string
+): string {
+  const known = [at, at - 1, at + 1].find(
+    place => (values[place] ?? null) !== null || broken?.has(place)
+  );
+  const value = known === undefined ? null : values[known];
+  return known === undefined ? '–' : value === null ? 'NaN' : text(value);
 }

@@ -3,7 +3,7 @@ import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { openMenu } from '../components/menu';
+import { below, IMenuEntry, openMenu } from '../components/menu';
 import { SignalWidget } from '../components/signalWidget';
 import { useRows } from '../components/useRows';
 import { useTick } from '../components/useTick';
@@ -25,6 +25,7 @@ import {
   IRunGroup,
   IRunsView,
   isFiltered,
+  metricNames,
   RunColumn,
   shownRuns,
   sortedBy
@@ -196,6 +197,11 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
           rows={rows}
           actions={{
             sort: column => views.show(sortedBy(view, column)),
+            chooseMetric: button =>
+              openMenu(
+                metricEntries(found, numbers, views, trans),
+                below(button)
+              ),
             menu: (id, at) =>
               openMenu(
                 runEntries(byIds(found, rows.meant(id)), actions, trans),
@@ -219,6 +225,30 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
       />
     </div>
   );
+}
+
+/** The numbers that the column of numbers can show. */
+function metricEntries(
+  runs: readonly IRun[],
+  numbers: Pick<NumbersModel, 'of'>,
+  views: RunsViews,
+  trans: TranslationBundle
+): readonly (IMenuEntry | null)[] {
+  const { view } = views;
+  const entry = (label: string, metric: string | null) => ({
+    label,
+    isOn: view.metric === metric,
+    run: () => views.show({ ...view, metric })
+  });
+  const names = metricNames(runs, id => numbers.of(id));
+  const isAbsent = view.metric !== null && !names.includes(view.metric);
+  return [
+    entry(trans.__('Newest Number of Each Run'), null),
+    null,
+    ...[...names, ...(isAbsent ? [view.metric] : [])].map(name =>
+      entry(name, name)
+    )
+  ];
 }
 
 /** The columns without those in which nothing would stand. */

@@ -17,6 +17,8 @@ import { clockText, fullSizeText, sizeText } from './words';
 export interface ITableActions {
   menu(runId: string, at: { readonly x: number; readonly y: number }): void;
   sort(column: RunColumn): void;
+  /** Ask for the name whose numbers are shown. */
+  chooseMetric(button: HTMLElement): void;
 }
 
 interface IProps {
@@ -90,6 +92,7 @@ export function RunsTable(props: IProps): JSX.Element {
                     started={agoOf(run.started_at, trans)}
                     submitted={agoOf(run.submitted_at, trans)}
                     columns={columns}
+                    metric={view.metric}
                     isChosen={rows.chosen.has(runId)}
                     isStop={tabIndex === 0}
                     calls={calls}
@@ -138,9 +141,27 @@ function Head(props: IProps): JSX.Element {
               data-column={column}
               aria-sort={isSorted ? order : 'none'}
             >
-              <button type="button" onClick={() => actions.sort(column)}>
-                {columnLabel(column, trans)}
+              <button
+                type="button"
+                className="jp-HyperPod-RunsTable-sort"
+                onClick={() => actions.sort(column)}
+              >
+                {column === 'numbers' && view.metric !== null
+                  ? view.metric
+                  : columnLabel(column, trans)}
               </button>
+              {column === 'numbers' && (
+                <button
+                  type="button"
+                  className="jp-HyperPod-RunsTable-choose"
+                  title={trans.__('Choose the number to show')}
+                  aria-label={trans.__('Choose the number to show')}
+                  aria-haspopup="menu"
+                  onClick={event => actions.chooseMetric(event.currentTarget)}
+                >
+                  ▾
+                </button>
+              )}
             </th>
           );
         })}
@@ -194,6 +215,7 @@ const Row = React.memo(function Row(props: {
   started: string;
   submitted: string;
   columns: readonly RunColumn[];
+  metric: string | null;
   isChosen: boolean;
   /** Whether Tab comes to it. */
   isStop: boolean;
@@ -258,6 +280,7 @@ function cellOf(
   props: {
     run: IRun;
     numbers: IRunNumbers | undefined;
+    metric: string | null;
     took: string;
     started: string;
     submitted: string;
@@ -280,7 +303,7 @@ function cellOf(
     case 'id':
       return run.run_id;
     case 'numbers':
-      return <NumbersCell numbers={props.numbers} />;
+      return <NumbersCell numbers={props.numbers} metric={props.metric} />;
     default:
       return run[column];
   }

@@ -3,6 +3,8 @@ import { ReadonlyJSONObject } from '@lumino/coreutils';
 
 import { filterRuns, FILTERS } from './filter';
 import type { IRunNumbers } from '../training/client';
+import { namesOf } from '../training/curveData';
+import { newestValue } from '../training/words';
 import { IRun } from './types';
 import { secondsBetween } from './words';
 
@@ -41,6 +43,8 @@ export interface IRunsView {
   readonly sort: RunColumn;
   readonly isFalling: boolean;
   readonly columns: readonly RunColumn[];
+  /** The name of the numbers that are shown and sorted by; null: of each run the most important one. */
+  readonly metric: string | null;
 }
 
 export const FIRST_VIEW: IRunsView = {
@@ -60,7 +64,8 @@ export const FIRST_VIEW: IRunsView = {
     'started',
     'numbers',
     'reason'
-  ]
+  ],
+  metric: null
 };
 
 /**
@@ -76,7 +81,8 @@ export interface IRunGroup {
 /** A view that was kept; what another version wrote and this one does not know is as at first. */
 export function viewOf(kept: Readonly<Record<string, unknown>>): IRunsView {
   const first = FIRST_VIEW;
-  const { cluster, columns, group, isFalling, sort, states, text } = kept;
+  const { cluster, columns, group, isFalling, metric, sort, states, text } =
+    kept;
   const chosen = Array.isArray(columns)
     ? COLUMNS.filter(name => name === 'name' || columns.includes(name))
     : first.columns;
@@ -89,7 +95,8 @@ export function viewOf(kept: Readonly<Record<string, unknown>>): IRunsView {
     group: GROUPINGS.find(one => one === group) ?? first.group,
     sort: COLUMNS.find(one => one === sort) ?? first.sort,
     isFalling: typeof isFalling === 'boolean' ? isFalling : first.isFalling,
-    columns: chosen
+    columns: chosen,
+    metric: typeof metric === 'string' ? metric : first.metric
   };
 }
 
@@ -128,20 +135,52 @@ export function shownRuns(
   view: IRunsView,
   numbersOf: (runId: string) => IRunNumbers | undefined = () => undefined
 ): readonly IRun[] {
-  const { cluster, isFalling, sort, states, text } = view;
+  const { cluster, isFalling, metric, states, text } = view;
   const found = filterRuns(runs, names, { text, states: new Set(states) });
   const sign = isFalling ? -1 : 1;
   return found
     .filter(run => cluster === null || run.cluster === cluster)
-    .map(run => ({ run, value: sortValue(run, names, sort, numbersOf) }))
+    .map(run => ({
+      run,
+      value:
+        view.sort === 'numbers'
+          ? metricValue(numbersOf(run.run_id), metric)
+          : sortValue(run, names, view.sort)
+    }))
     .sort(({ value: one }, { value: other }) => {
-      // What has no value comes last in both directions.
-      if (one === null || other === null) {
-        return Number(one === null) - Number(other === null);
-      }
-      return sign * compare(one, other);
+      // What has no value comes last in both directions, after what is not finite.
+      const [first, second] = [placeOf(one), placeOf(other)];
+      return one === null || other === null || first !== second || first > 0
+        ? first - second
+        : sign * compare(one, other);
     })
     .map(({ run }) => run);
+}
+
+/** The names of numbers that runs have, the most important first. */
+export function metricNames(
+  runs: readonly IRun[],
+  numbersOf: (runId: string) => IRunNumbers | undefined
+): readonly string[] {
+  const names = runs.flatMap(run =>
+    Object.keys(numbersOf(run.run_id)?.summary.metrics ?? {})
+  );
+  return namesOf(names.map(name => ({ name })));
+}
+
+/** The newest value of a name, or of the most important one; NaN where it is not finite, null for none. */
+function metricValue(
+  numbers: IRunNumbers | undefined,
+  metric: string | null
+): number | null {
+  const name = metric ?? numbers?.course_name ?? null;
+  return numbers === undefined || name === null
+    ? null
+    : newestValue(numbers, name);
+}
+
+function placeOf(value: string | number | null): number {
+  return value === null ? 2 : Number.isNaN(value) ? 1 : 0;
 }
 
 function compare(one: string | number, other: string | number): number {
@@ -165,8 +204,7 @@ const STATES = [
 function sortValue(
   run: IRun,
   names: ReadonlyMap<string, string>,
-  column: RunColumn,
-  numbersOf: (runId: string) => IRunNumbers | undefined
+  column: Exclude<RunColumn, 'numbers'>
 ): string | number | null {
   switch (column) {
     case 'state':
@@ -183,13 +221,6 @@ function sortValue(
       return Date.parse(run.submitted_at ?? run.created_at);
     case 'id':
       return run.run_id;
-    case 'numbers': {
-      const numbers = numbersOf(run.run_id);
-      const name = numbers?.course_name ?? null;
-      return name === null
-        ? null
-        : (numbers?.summary.metrics[name]?.value ?? null);
-    }
     default:
       return run[column];
   }

@@ -56,6 +56,9 @@ export class SubmitDialog extends Dialog<null> {
   }
 
   override handleEvent(event: Event): void {
+    if (event.type === 'focus' && this._takeFocusBack(event)) {
+      return;
+    }
     if (event.type === 'keydown') {
       const { ctrlKey, key, metaKey } = event as KeyboardEvent;
       const { target } = event;
@@ -127,6 +130,21 @@ export class SubmitDialog extends Dialog<null> {
     }
   }
 
+  /** A page that opens meanwhile takes the focus. Give it back to where the user was: on the button that submits, as in other dialogs, the next Enter would submit. */
+  private _takeFocusBack(event: Event): boolean {
+    const { target } = event;
+    if (target instanceof HTMLElement && this.node.contains(target)) {
+      this._focused = target;
+      return false;
+    }
+    if (!this._focused?.isConnected) {
+      return false;
+    }
+    event.stopPropagation();
+    this._focused.focus();
+    return document.activeElement === this._focused;
+  }
+
   /** Put the focus on "Try again", or on what else there is. */
   private _focusOther(): void {
     const again = this._form.node.querySelector<HTMLElement>('button');
@@ -161,6 +179,7 @@ export class SubmitDialog extends Dialog<null> {
   private readonly _retry: number;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _wasReady = false;
+  private _focused: HTMLElement | null = null;
   private _run: IRun | null = null;
   private _pending: Promise<void> | null = null;
 }

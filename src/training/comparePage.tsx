@@ -6,7 +6,7 @@ import { WatchingPage } from '../components/watchingWidget';
 import { Curves } from '../runs/curves';
 import { IComparison } from './client';
 import { CompareModel } from './compareModel';
-import { chartOf, courseOf, namesOf, valueText } from './curveData';
+import { chartOf, courseOf, namesOf, numberText } from './curveData';
 import { CurveControls, useCurveView } from './runCurves';
 
 /**
@@ -140,8 +140,8 @@ function Numbers(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { comparison, openRun, trans } = props;
-  const names = Object.keys(comparison.metrics).filter(
-    name => name !== 'epoch'
+  const names = namesOf(
+    Object.keys(comparison.metrics).map(name => ({ name }))
   );
   return (
     <Section title={trans.__('Numbers')}>
@@ -169,15 +169,17 @@ function Numbers(props: {
           </thead>
           <tbody>
             {names.map(name => {
-              const { highest, last, lowest } = comparison.metrics[name];
+              const { found, highest, last, lowest } = comparison.metrics[name];
               return (
                 <tr key={name}>
                   <th scope="row">{name}</th>
                   {comparison.runs.map((runId, at) => (
                     <td key={runId}>
-                      {lowest[at] === null && last[at] === null
+                      {!found[at]
                         ? '–'
-                        : `${numberText(last[at])} (${numberText(lowest[at])} – ${numberText(highest[at])})`}
+                        : lowest[at] === null
+                          ? numberText(last[at])
+                          : `${numberText(last[at])} (${numberText(lowest[at])} – ${numberText(highest[at])})`}
                     </td>
                   ))}
                 </tr>
@@ -188,10 +190,6 @@ function Numbers(props: {
       )}
     </Section>
   );
-}
-
-function numberText(value: number | null): string {
-  return value === null ? 'NaN' : valueText(value);
 }
 
 function Settings(props: {

@@ -38,7 +38,9 @@ export interface ICourse {
 }
 
 /** The names of the series, the most important first. The epoch is no curve. */
-export function namesOf(series: readonly ISeries[]): readonly string[] {
+export function namesOf(
+  series: readonly Pick<ISeries, 'name'>[]
+): readonly string[] {
   const names = new Set(series.map(one => one.name));
   names.delete('epoch');
   const known = FIRST.filter(name => names.has(name));
@@ -146,10 +148,14 @@ export function chartOf(
   const index = new Map(places.map((place, at) => [place, at]));
   const curves: IRunCurve[] = shown.map(one => {
     const values: (number | null)[] = places.map(() => null);
+    const broken = new Set<number>();
     for (const [place, value] of one.points) {
       const at = index.get(place);
       if (at !== undefined) {
         values[at] = value;
+        if (value === null) {
+          broken.add(at);
+        }
       }
     }
     const finite = one.points.flatMap(([, value]) =>
@@ -159,8 +165,14 @@ export function chartOf(
     return {
       label: one.label,
       values,
-      last: last === undefined ? '' : last === null ? 'NaN' : valueText(last),
-      peak: finite.length > 0 ? rangeText(finite) : ''
+      broken,
+      last: last === undefined ? '' : numberText(last),
+      peak:
+        finite.length > 0
+          ? rangeText(finite)
+          : one.points.length > 0
+            ? 'NaN'
+            : ''
     };
   });
   return {
@@ -220,6 +232,11 @@ function bandAround(
   return { low: spread(low), high: spread(high) };
 }
 
+/** A number, or NaN where it is not finite: the server has null for that. */
+export function numberText(value: number | null): string {
+  return value === null || Number.isNaN(value) ? 'NaN' : valueText(value);
+}
+
 /** A number as short as it can be read. */
 export function valueText(value: number): string {
   const size = Math.abs(value);
@@ -227,7 +244,7 @@ export function valueText(value: number): string {
     return '0';
   }
   return size >= 1e6 || size < 1e-3
-    ? value.toExponential(2).replace('e+', 'e')
+    ? Number(value.toPrecision(3)).toExponential().replace('e+', 'e')
     : String(Number(value.toPrecision(4)));
 }
 

@@ -7,7 +7,6 @@ import { IRunAlarm, IRunNumbers, ITrainingClient } from './client';
 
 /** Milliseconds between two looks while runs are active. The server reads the runs' own files only. */
 const ACTIVE_MS = 2000;
-const HIDDEN_MS = 30_000;
 
 /** Runs in one request. */
 const MOST = 100;
@@ -21,7 +20,8 @@ export interface IAlarmRaised {
 }
 
 /**
- * The newest numbers of the runs that the page knows: of active ones again and again, of others once.
+ * The newest numbers of the runs that the page knows: of active ones again and again, of others once. Nothing is asked
+ * while the browser's tab is hidden.
  */
 export class NumbersModel implements IDisposable {
   constructor(
@@ -29,6 +29,7 @@ export class NumbersModel implements IDisposable {
     private readonly _runs: RunsModel
   ) {
     _runs.changed.connect(this._onRuns, this);
+    document.addEventListener('visibilitychange', this._onRuns);
   }
 
   /** Some numbers are newer. */
@@ -55,15 +56,17 @@ export class NumbersModel implements IDisposable {
       this._isDisposed = true;
       clearTimeout(this._timer);
       this._runs.changed.disconnect(this._onRuns, this);
+      document.removeEventListener('visibilitychange', this._onRuns);
       Signal.clearData(this);
     }
   }
 
-  private _onRuns(): void {
-    if (this._timer === undefined && this._wanted().length > 0) {
+  private readonly _onRuns = (): void => {
+    const isWanted = !document.hidden && this._wanted().length > 0;
+    if (this._timer === undefined && isWanted) {
       this._timer = setTimeout(() => void this._look(), 0);
     }
-  }
+  };
 
   /** Active runs, and those that were not asked for since they ended. */
   private _wanted(): readonly IRun[] {
@@ -76,7 +79,7 @@ export class NumbersModel implements IDisposable {
   }
 
   private async _look(): Promise<void> {
-    const runs = this._wanted();
+    const runs = document.hidden ? [] : this._wanted();
     if (runs.length > 0) {
       try {
         const found = await this._client.summaries(runs.map(run => run.run_id));
@@ -88,12 +91,9 @@ export class NumbersModel implements IDisposable {
         // The lists say what is wrong with the server.
       }
     }
-    const isGoing = this._wanted().length > 0;
+    const isGoing = !document.hidden && this._wanted().length > 0;
     this._timer = isGoing
-      ? setTimeout(
-          () => void this._look(),
-          document.hidden ? HIDDEN_MS : ACTIVE_MS
-        )
+      ? setTimeout(() => void this._look(), ACTIVE_MS)
       : undefined;
   }
 

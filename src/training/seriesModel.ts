@@ -26,7 +26,7 @@ export interface ISeries {
 }
 
 /**
- * What the ranks of a run print: read once, then followed while somebody looks.
+ * What the ranks of a run print: read once, then followed while somebody looks. Nothing is asked while the browser's tab is hidden.
  */
 export class SeriesModel implements IDisposable {
   constructor(
@@ -69,15 +69,26 @@ export class SeriesModel implements IDisposable {
     this._isFollowed = isFollowed;
     if (!this._isRunning && !this._isDisposed) {
       this._isRunning = true;
-      void this._follow();
+      this._next();
     }
   }
 
   stop(): void {
     this._isRunning = false;
     clearTimeout(this._timer);
+    document.removeEventListener('visibilitychange', this._next);
     this._turn += 1;
   }
+
+  /** Ask the server, once the tab is seen. */
+  private readonly _next = (): void => {
+    document.removeEventListener('visibilitychange', this._next);
+    if (document.hidden) {
+      document.addEventListener('visibilitychange', this._next);
+    } else {
+      void this._follow();
+    }
+  };
 
   private async _follow(): Promise<void> {
     const turn = ++this._turn;
@@ -102,7 +113,7 @@ export class SeriesModel implements IDisposable {
     }
     this._changed.emit();
     if (this._isFollowed) {
-      this._timer = setTimeout(() => void this._follow(), pause);
+      this._timer = setTimeout(this._next, pause);
     } else {
       this._isRunning = false;
     }

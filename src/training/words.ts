@@ -2,18 +2,22 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { spanText } from '../runs/words';
 import { IMetricSummary, IRunAlarm, IRunNumbers } from './client';
-import { valueText } from './curveData';
+import { numberText } from './curveData';
 
 /** The value of the course that lists show: loss 0.031; empty where there is none. */
-export function newestText({
-  course_name: name,
-  summary
-}: IRunNumbers): string {
-  const value = name === null ? undefined : summary.metrics[name];
-  if (name === null || value === undefined) {
-    return '';
-  }
-  return `${name} ${value.value === null ? 'NaN' : valueText(value.value)}`;
+export function newestText(numbers: IRunNumbers): string {
+  const { course_name: name } = numbers;
+  const value = name === null ? null : newestValue(numbers, name);
+  return value === null ? '' : `${name} ${numberText(value)}`;
+}
+
+/** The newest value of a name, NaN where it is not finite; null where the run does not have it. */
+export function newestValue(
+  { summary }: IRunNumbers,
+  name: string
+): number | null {
+  const newest = summary.metrics[name];
+  return newest === undefined ? null : (newest.value ?? NaN);
 }
 
 /** How far a run is: step 120 of 1000; empty where it is unknown. */

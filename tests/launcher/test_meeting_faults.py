@@ -34,6 +34,8 @@ class Forwarder:
     def __init__(self, target: int) -> None:
         self.port = free_port()
         self.held = False
+        self.lost_word = b""
+        """Node 0's word that is lost with its connection, once."""
         self.made = 0
         self._target = target
         self._pairs: dict[socket.socket, socket.socket] = {}
@@ -74,6 +76,8 @@ class Forwarder:
         with contextlib.suppress(OSError):
             data = sock.recv(65536)
         other = self._pairs.get(sock)
+        if self.lost_word and self.lost_word in data:
+            data = self.lost_word = b""
         if data and other:
             with contextlib.suppress(OSError):
                 other.sendall(data)
@@ -153,6 +157,16 @@ def test_a_word_that_is_lost_with_its_connection_is_said_again(pods, forward):
         network.cut()
     assert group.ended() == [0, 0]
     assert group.bundle().node(1, 2)["exit_code"] == 0
+
+
+def test_the_last_word_is_said_again_too(pods, forward):
+    """Node 0 does not leave before the others know that all is over."""
+    group = pods().shell("echo up; sleep 1")
+    network = forward(group)
+    network.lost_word = b'"finish"'
+    group.start(0).start(1, port=network.port)
+    assert group.ended() == [0, 0]
+    assert not network.lost_word
 
 
 @pytest.mark.full

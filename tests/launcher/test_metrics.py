@@ -392,6 +392,15 @@ def test_a_gpu_that_is_idle_in_two_samples_far_apart_raises_nothing() -> None:
 # --------------------------------------------------------------------------------------------------
 # The process itself.
 
+READ = """
+import sys
+folder = sys.argv[1]
+sys.path.insert(0, folder)
+import launcher
+sys.exit(launcher.run_metrics(launcher.AttemptPaths(folder, folder, 1, 0)))
+"""
+"""Starts it as the launcher does, in a process of its own."""
+
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -411,9 +420,8 @@ def start(bundle: Path) -> Any:
     def begin(**plan: Any) -> subprocess.Popen[bytes]:
         document = {"format": 1, "run_id": "r", "launcher": "python", **plan}
         (bundle / "launch.json").write_text(json.dumps(document))
-        words = ["metrics", "--attempt=1", "--node-rank=0"]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(bundle / "launcher.py"), *words],
+            [sys.executable, "-I", "-S", "-c", READ, str(bundle)],
             stdout=subprocess.PIPE,
         )
         processes.append(process)

@@ -3,6 +3,9 @@
 import json
 import os
 import time
+from pathlib import Path
+
+import pytest
 
 from .conftest import until
 
@@ -40,7 +43,7 @@ def test_an_alarm_ends_the_attempt_if_the_plan_says_so(bundle):
     assert bundle.run().returncode == 1
     error = bundle.node()["error"]
     assert error["code"] == "alarm"
-    assert error["message"] == "ended by the alarm nan: loss is nan at step 20"
+    assert error["message"] == "ended by the alarm nan: rank 0: loss is nan at step 20"
 
 
 def test_a_pattern_that_never_comes_to_an_end_holds_nothing_up(bundle):
@@ -111,3 +114,33 @@ def test_a_rank_that_hangs_writes_its_stacks_and_one_that_does_not_catch_the_sig
     until(lambda: [one.get("over") for one in alarms_of(bundle)] == [None, True])
     (bundle.folder / "work" / "end").touch()
     assert launcher.wait(30) == 0
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_rank_that_ends_at_once_is_read_too(bundle, exit_code):
+    bundle.shell(f"echo step 1 loss 2.5; exit {exit_code}")
+    assert bundle.run().returncode == exit_code
+    assert [one["values"] for one in records_of(bundle) if "values" in one] == [{"loss": 2.5}]
+
+
+def test_it_is_a_copy_of_the_launcher_that_holds_nothing_of_it(bundle):
+    """A pipe of the launcher that stayed open in it would keep its readers waiting."""
+    bundle.shell("echo step 1 loss 2.5; sleep 600", stop_grace=1)
+    launcher = bundle.start()
+    logs = bundle.folder / "logs" / "attempt-1"
+    until(lambda: list(logs.glob("*.metrics.jsonl")), "a number")
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    [pid] = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "metrics\n"]
+    held = [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    own = ("/dev/null", str(logs / "node-0.log"), str(logs / "node-0.rank-0.log"))
+    assert [one for one in held if not one.startswith((*own, str(logs / "node-0.metrics")))] == [
+        one for one in held if one.startswith("pipe:")
+    ]
+    pipes = {one for one in held if one.startswith("pipe:")}
+    theirs = {str(one.readlink()) for one in Path(f"/proc/{launcher.pid}/fd").iterdir()}
+    assert pipes
+    assert not pipes & theirs
+    launcher.terminate()
+    launcher.communicate(timeout=30)
+    assert launcher.returncode != 0
+    until(lambda: not Path(f"/proc/{pid}").exists(), "its end")

@@ -163,7 +163,7 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
             print("\n".join(printable(line) for line in file.diff))
     print()
     numbers = [
-        (name, *map(format_cell, one.last, one.lowest, one.highest))
+        (name, *map(format_cell, one.found, one.last, one.lowest, one.highest))
         for name, one in (
             (name, comparison.metrics[name]) for name in order_names(comparison.metrics)
         )
@@ -171,10 +171,12 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
     print_table(Table(("NEWEST (LOWEST TO HIGHEST)", *heads), numbers, empty="no numbers"))
 
 
-def format_cell(last: float | None, low: float | None, high: float | None) -> str:
+def format_cell(found: bool, last: float | None, low: float | None, high: float | None) -> str:
     """A run's number, and its range."""
-    if low is None and last is None:
+    if not found:
         return "-"
+    if low is None:
+        return format_number(last)
     return f"{format_number(last)} ({format_number(low)} to {format_number(high)})"
 
 

@@ -45,15 +45,17 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class MetricDifference:
-    """The numbers of one name in each run; null where it has none.
+    """The numbers of one name in each run; null where it has none, or none that is finite.
 
     Attributes:
-        last: The newest values.
+        found: Whether the run has the number.
+        last: The newest values; null, too, where it is not finite.
         lowest: The lowest values.
         highest: The highest values.
         steps: The steps of the newest values.
     """
 
+    found: list[bool]
     last: list[float | None]
     lowest: list[float | None]
     highest: list[float | None]
@@ -148,8 +150,12 @@ def _lines(bundle: BundleReader, path: str) -> list[str]:
         return []
 
 
+_Numbers = tuple[bool, float | None, float | None, float | None, int | None]
+"""Whether a run has the number, its newest, lowest and highest value, and the step of the newest one."""
+
+
 def _metrics(hyperpod: Hyperpod, run_ids: Sequence[str]) -> dict[str, MetricDifference]:
-    columns: list[dict[str, tuple[float | None, float | None, float | None, int | None]]] = []
+    columns: list[dict[str, _Numbers]] = []
     for run_id in run_ids:
         metrics = hyperpod.metrics.get(run_id)
         metrics.refresh()
@@ -157,11 +163,11 @@ def _metrics(hyperpod: Hyperpod, run_ids: Sequence[str]) -> dict[str, MetricDiff
         ranges = metrics.ranges()
         columns.append(
             {
-                name: (one.value, *ranges.get(name, (None, None)), one.step)
+                name: (True, one.value, *ranges.get(name, (None, None)), one.step)
                 for name, one in newest.items()
             }
         )
-    none = (None, None, None, None)
+    none: _Numbers = (False, None, None, None, None)
     return {
         name: MetricDifference(
             *map(list, zip(*(one.get(name, none) for one in columns), strict=True))

@@ -11,14 +11,16 @@ import {
   groupedRuns,
   IRunsView,
   keptView,
+  metricNames,
   shownRuns,
   sortedBy,
   viewOf
 } from '../runsView';
 import { IRun } from '../types';
 import { IViewStore, RunsViews } from '../views';
+import { IRunNumbers } from '../../training/client';
 import { NumbersModel } from '../../training/numbersModel';
-import { FakeRunClient, noTraining, run } from './fakes';
+import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -26,6 +28,14 @@ function namesOf(runs: readonly IRun[], view: Partial<IRunsView>): string[] {
   const names = runNames(runs);
   const shown = shownRuns(runs, names, { ...FIRST_VIEW, ...view });
   return shown.map(one => names.get(one.run_id) ?? '');
+}
+
+function numbers(
+  runId: string,
+  metrics: IRunNumbers['summary']['metrics']
+): IRunNumbers {
+  const summary = { metrics, progress: null, alarms: [] };
+  return { run_id: runId, course_name: 'loss', course: [], summary };
 }
 
 describe('A view of runs', () => {
@@ -69,6 +79,33 @@ describe('A view of runs', () => {
     const falling = sortedBy(FIRST_VIEW, 'duration');
     expect(namesOf(runs, falling)[0]).toBe('run 1');
     expect(namesOf(runs, sortedBy(falling, 'duration'))[0]).toBe('run 1');
+  });
+
+  it('sorts by the newest number of a name; NaN and then runs without it are last', () => {
+    const values: Readonly<Record<string, number | null>> = {
+      'run 1': 0.5,
+      'run 3': null,
+      'run 4': 0.1
+    };
+    const numbersOf = (runId: string): IRunNumbers | undefined => {
+      const name = runNames(runs).get(runId) ?? '';
+      const value = values[name];
+      const other = { value: 9, step: 1, time: 1 };
+      return numbers(runId, {
+        loss: other,
+        ...(value !== undefined && { accuracy: { ...other, value } })
+      });
+    };
+    const view = { ...sortedBy(FIRST_VIEW, 'numbers'), metric: 'accuracy' };
+    const sorted = (isFalling: boolean) =>
+      shownRuns(runs, runNames(runs), { ...view, isFalling }, numbersOf).map(
+        one => one.name
+      );
+    expect(sorted(false)).toEqual(['run 4', 'run 1', 'run 3', 'run 10']);
+    expect(sorted(true)).toEqual(['run 1', 'run 4', 'run 3', 'run 10']);
+    expect(metricNames(runs, numbersOf)).toEqual(['loss', 'accuracy']);
+    expect(viewOf({ ...keptView(view) }).metric).toBe('accuracy');
+    expect(viewOf({ metric: 3 }).metric).toBeNull();
   });
 
   it('groups; what belongs to no group is last', () => {
@@ -146,14 +183,16 @@ describe('Saved views', () => {
 
 describe('The page of runs', () => {
   let page: RunsPage;
-  let numbers: NumbersModel;
+  let newest: NumbersModel;
+  let summaries: readonly IRunNumbers[] = [];
   let client: FakeRunClient;
   let views: RunsViews;
   let done: string[];
 
   afterEach(() => {
     page.dispose();
-    numbers.dispose();
+    newest.dispose();
+    summaries = [];
   });
 
   async function show(...runs: IRun[]): Promise<void> {
@@ -173,10 +212,10 @@ describe('The page of runs', () => {
       nameView: () => Promise.resolve('Mine')
     };
     views = new RunsViews(null);
-    numbers = new NumbersModel(noTraining, model);
+    newest = new NumbersModel({ summaries: async () => summaries }, model);
     page = new RunsPage({
       model,
-      numbers,
+      numbers: newest,
       views,
       actions,
       trans
@@ -300,6 +339,43 @@ describe('The page of runs', () => {
     await show(run(3));
     expect(button('Queue')).toBeUndefined();
     expect(button('Cluster')).toBeDefined();
+  });
+
+  it('shows the number that is chosen in the head of its column', async () => {
+    const point = { step: 1, time: 1 };
+    const first = run(3, { started_at: '2026-01-01T00:00:00Z' });
+    summaries = [
+      numbers(first.run_id, {
+        loss: { value: 0.25, ...point },
+        accuracy: { value: null, ...point }
+      })
+    ];
+    await show(first, run(2));
+    await until(() => text().includes('loss 0.25'));
+    const choose = page.node.querySelector<HTMLElement>(
+      '[aria-label="Choose the number to show"]'
+    );
+    choose?.focus();
+    choose?.click();
+    const entries = [
+      ...document.querySelectorAll<HTMLElement>('.lm-Menu-item')
+    ];
+    expect(
+      entries.map(one => one.textContent).filter(label => label !== '')
+    ).toEqual(['Newest Number of Each Run', 'loss', 'accuracy']);
+    document.activeElement?.dispatchEvent(
+      new KeyboardEvent('keydown', {
+        key: 'Escape',
+        keyCode: 27,
+        bubbles: true
+      })
+    );
+    views.show({ ...views.view, metric: 'accuracy' });
+    await until(() => button('accuracy') !== undefined);
+    const cell = page.node.querySelector('td[data-column="numbers"]');
+    expect(cell?.textContent).toBe('NaN');
+    button('accuracy')?.click();
+    expect(views.view).toMatchObject({ sort: 'numbers', metric: 'accuracy' });
   });
 
   it('shows only runs of a state, and all again', async () => {

@@ -281,6 +281,16 @@ describe('the submit dialog', () => {
     expect(document.activeElement).toBe(close);
   });
 
+  it('takes the focus back to where it was when a page opens behind it', async () => {
+    await focused('resources.nodes');
+    const name = find<HTMLInputElement>('[data-field="name"]');
+    name.focus();
+    const page = document.body.appendChild(document.createElement('button'));
+    page.focus();
+    expect(document.activeElement).toBe(name);
+    page.remove();
+  });
+
   it('tells findings to those who cannot see them', () => {
     expect(find('[data-findings]').getAttribute('aria-live')).toBe('polite');
     const state = find('.jp-HyperPod-StatusLine [role=status]');

@@ -31,6 +31,20 @@ describe('curves of what ranks print', () => {
     ]);
   });
 
+  it('say NaN of what is not finite', () => {
+    const view = { x: 'step', isLog: false, smoothing: 0 } as const;
+    const shown = (points: ISeries['points']) =>
+      rankChart('loss', [series('loss', points)], view, trans).curves[0];
+    const mixed = shown([
+      [1, 10, 3],
+      [2, 11, null],
+      [3, 12, 1]
+    ]);
+    expect(mixed).toMatchObject({ last: '1', peak: '1 – 3' });
+    expect([...(mixed.broken ?? [])]).toEqual([1]);
+    expect(shown([[1, 10, null]])).toMatchObject({ last: 'NaN', peak: 'NaN' });
+  });
+
   it('go over steps where there are any', () => {
     expect(axisOf([series('loss', [[null, 1, 2]])])).toBe('time');
     expect(axisOf([series('loss', [[3, 1, 2]])])).toBe('step');
@@ -113,7 +127,7 @@ describe('curves of what ranks print', () => {
 
   it.each([
     [0, '0'],
-    [0.00012, '1.20e-4'],
+    [0.00012, '1.2e-4'],
     [12345.678, '12350'],
     [2.5e7, '2.50e7'],
     [0.5, '0.5']

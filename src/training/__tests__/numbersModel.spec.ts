@@ -2,6 +2,7 @@ import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IRunNumbers } from '../client';
 import { NumbersModel } from '../numbersModel';
+import { hide } from './hide';
 
 const STARTED = { started_at: '2026-01-01T00:00:00Z' };
 
@@ -69,6 +70,18 @@ describe('the newest numbers', () => {
     await runs.get(run(1).run_id);
     await jest.advanceTimersByTimeAsync(5000);
     expect(asked).toEqual([]);
+  });
+
+  it('are not asked for while the tab is hidden, and at once when it is seen', async () => {
+    client.runs = [run(1, { state: 'running', ...STARTED })];
+    await runs.get(run(1).run_id);
+    await jest.advanceTimersByTimeAsync(100);
+    hide(true);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(asked).toHaveLength(1);
+    hide(false);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(asked).toHaveLength(2);
   });
 
   it('raise an alarm once', async () => {
