@@ -28,7 +28,7 @@ from typing import Any
 
 from log_fixtures import arguments, median, percentile, report
 from page_fixtures import RUN_PAGE, browser_of, keep_front_end, scratch
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ui-tests"))
 
@@ -36,7 +36,7 @@ from lab_page import execute, hide_page, open_lab, run_tab
 from lab_server import TOKEN, LabServer, free_port
 
 #: All charts are in view, in TensorBoard too, which loads no others.
-VIEWPORT = {"width": 1400, "height": 1700}
+VIEWPORT: ViewportSize = {"width": 1400, "height": 1700}
 NAMES = ("loss", "accuracy", "learning_rate", "grad_norm", "tokens_per_second")
 RANKS = 2
 POINTS = 100_000
@@ -93,10 +93,11 @@ SEEN = """values => {
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
 
-#: Unix milliseconds at which a notification with a text was painted.
-NOTICE = """text => new Promise(done => {
+#: Unix milliseconds at which a notification with all texts was painted.
+NOTICE = """texts => new Promise(done => {
   const look = async () => {
-    const found = [...document.querySelectorAll('.Toastify__toast')].some(one => one.textContent.includes(text));
+    const found = [...document.querySelectorAll('.Toastify__toast')].some(one =>
+      texts.every(text => one.textContent.includes(text)));
     if (!found) return;
     watcher.disconnect();
     await window.painted();
@@ -108,9 +109,10 @@ NOTICE = """text => new Promise(done => {
 })"""
 
 PRINTS = """
-import json, random, sys, time
+import json, os, random, sys, time
 count, said = int(sys.argv[1]), {}
-time.sleep(10)
+while not os.path.exists(sys.argv[3]):
+    time.sleep(0.1)
 for step in range(1, count + 1):
     time.sleep(random.uniform(0.4, 0.9))
     value = 1 + step / 1000
@@ -129,12 +131,17 @@ for step in range(1, 40):
     time.sleep(0.02)
 open(f"{folder}/ready-{rank}", "w").close()
 while not os.path.exists(go):
-    time.sleep(0.01)
+    step += 1
+    print(f"step {step} loss 0.05", flush=True)
+    for _ in range(25):
+        time.sleep(0.01)
+        if os.path.exists(go):
+            break
 if kind == "nan" or rank == 37:
-    with open(f"{folder}/at", "x" if kind != "nan" else "w") as file:
+    with open(f"{folder}/at-{rank}", "w") as file:
         file.write(str(time.time()))
     if kind == "nan":
-        print("step 41 loss nan", flush=True)
+        print(f"step {step + 1} loss nan", flush=True)
     else:
         raise RuntimeError("rank 37 is out of memory")
 time.sleep(600)
@@ -293,12 +300,14 @@ def latency(server: LabServer, browser: Browser, count: int) -> list[float]:
     """Milliseconds from the print of a number to its paint."""
     (server.work / "prints.py").write_text(PRINTS)
     said = server.home / "said.json"
-    run_id = submit(server, "prints", "prints.py", str(count), str(said))
+    go = server.home / "go"
+    run_id = submit(server, "prints", "prints.py", str(count), str(said), str(go))
     await_running(server, run_id)
     with watched(browser) as page:
         open_lab(page, server)
         open_overview(page, run_id)
         page.evaluate(SEEN, [f"{1 + step / 1000:.4g}" for step in range(1, count + 1)])
+        go.touch()
         while not said.exists() or not said.read_text():
             page.wait_for_timeout(500)
         page.wait_for_timeout(2000)
@@ -325,8 +334,10 @@ def notices(server: LabServer, page: Page, kind: str, rounds: int) -> list[float
             time.sleep(0.2)
         page.wait_for_timeout(5000 + random.uniform(0, 2000))
         go.touch()
-        shown = float(page.evaluate(NOTICE, name))
-        found.append(shown - float((folder / "at").read_text()) * 1000)
+        said = "Loss is not finite" if kind == "nan" else "failed"
+        shown = float(page.evaluate(NOTICE, [name, said]))
+        begun = min(float(one.read_text()) for one in folder.glob("at-*") if one.stat().st_size)
+        found.append(shown - begun * 1000)
         if kind == "nan":
             server.hpj("cancel", run_id)
         page.wait_for_timeout(15_000)  # the next one is not to join this notification

@@ -14,6 +14,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,6 +43,8 @@ _MAX_POINTS = 2_000_000
 _MAX_FOREIGN_POINTS = 200_000
 _LOOK_EVERY_S = 1.0
 _SILENT_S, _SILENT_INTERVALS = 60.0, 10.0
+_BLOCK = 32
+"""Points of which the lowest and the highest are kept, so that not all are looked at for each answer."""
 _RATE_WINDOW = 50
 """Records from which the time left follows."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
@@ -105,12 +108,21 @@ class MetricSummary:
 
 @dataclass
 class _Points:
-    """The points of one series; a step of -1 is none. `numbers` are those of the records, in the order in which they were read."""
+    """The points of one series; a step of -1 is none. `numbers` are those of the records, in the order in which they were read.
+
+    Attributes:
+        lows: For each whole block of 32 points the index of its lowest value; -1 if none is finite.
+        highs: The same of its highest value.
+        breaks: The index of its first value that is not finite; -1 if there is none.
+    """
 
     numbers: array[int] = field(default_factory=lambda: array("q"))
     steps: array[int] = field(default_factory=lambda: array("q"))
     times: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
+    lows: array[int] = field(default_factory=lambda: array("q"))
+    highs: array[int] = field(default_factory=lambda: array("q"))
+    breaks: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, number: int, step: int | None, moment: float, value: float) -> None:
         self.numbers.append(number)
@@ -125,6 +137,16 @@ class _Points:
         for name in ("numbers", "steps", "times", "values"):
             points: array[Any] = getattr(self, name)
             setattr(self, name, points[:half:2] + points[half:])
+        del self.lows[:], self.highs[:], self.breaks[:]
+
+    def know_blocks(self) -> None:
+        """Look through the blocks that were completed since the last time."""
+        whole = len(self.values) // _BLOCK
+        for number in range(len(self.lows), whole):
+            low, high, broken = _extremes(self.values, number * _BLOCK, (number + 1) * _BLOCK)
+            self.lows.append(low)
+            self.highs.append(high)
+            self.breaks.append(broken)
 
     def point(self, index: int) -> Point:
         value = self.values[index]
@@ -270,7 +292,7 @@ class RunMetrics:
                     chosen = range(max(chosen.start, first), max(chosen.stop, first))
                 if known and not chosen:
                     continue
-                picked = chosen if most is None else _thin_out(points.values, chosen, most)
+                picked = chosen if most is None else _thin_out(points, chosen, most)
                 found.append(
                     MetricSeries(
                         name, rank, attempt, [points.point(i) for i in picked], len(points.times)
@@ -475,7 +497,10 @@ def _moment(value: Any) -> float | None:
 
 def _clean(text: str, most: int) -> str:
     """A text of a rank as one line without control characters."""
-    return "".join(one if one.isprintable() else " " for one in text[:most])
+    text = text[:most]
+    return (
+        text if text.isprintable() else "".join(one if one.isprintable() else " " for one in text)
+    )
 
 
 def _natural(value: Any) -> int:
@@ -490,28 +515,50 @@ def _between(times: Sequence[float], begin: float | None, end: float | None) -> 
     return range(first, max(first, last))
 
 
-def _thin_out(values: array[float], chosen: range, most: int) -> Sequence[int]:
-    """At most so many of the indices: the first and the last, and the lowest and the highest of equal parts."""
+def _thin_out(points: _Points, chosen: range, most: int) -> Sequence[int]:
+    """At most so many of the indices, and those of values that are not finite: the first and the last, and the lowest and the highest of equal parts."""
     if len(chosen) <= max(most, 4):
         return chosen
+    picked = {chosen[0], chosen[-1]}
     parts = max(1, (most - 2) // 2)
-    picked = [chosen[0]]
-    width = len(chosen) / parts
-    for number in range(parts):
-        begin = chosen[0] + int(number * width)
-        end = chosen[0] + int((number + 1) * width)
-        part = values[begin:end]
-        if not all(map(math.isfinite, part)):
-            finite = [i for i, value in enumerate(part) if math.isfinite(value)]
-            picked.append(begin + next(i for i in range(len(part)) if not math.isfinite(part[i])))
-            if not finite:
-                continue
-            low, high = min(finite, key=part.__getitem__), max(finite, key=part.__getitem__)
-        else:
-            low, high = part.index(min(part)), part.index(max(part))
-        picked += [begin + low, begin + high] if low <= high else [begin + high, begin + low]
-    picked.append(chosen[-1])
-    return sorted(set(picked))
+    first, last = -(-chosen.start // _BLOCK), chosen.stop // _BLOCK
+    if last - first < parts:
+        edges = [chosen.start + len(chosen) * number // parts for number in range(parts + 1)]
+        for begin, end in pairwise(edges):
+            picked.update(_extremes(points.values, begin, end))
+    else:
+        points.know_blocks()
+        picked.update(_extremes(points.values, chosen.start, first * _BLOCK))
+        picked.update(_extremes(points.values, last * _BLOCK, chosen.stop))
+        parts = max(1, (most - 6) // 2)
+        edges = [first + (last - first) * number // parts for number in range(parts + 1)]
+        for begin, end in pairwise(edges):
+            picked.update(_extremes_of_blocks(points, begin, end))
+    return sorted(picked - {-1})
+
+
+def _extremes(values: array[float], begin: int, end: int) -> tuple[int, int, int]:
+    """The indices of the lowest, the highest and the first value that is not finite; -1 for none."""
+    part = values[begin:end]
+    if not part:
+        return -1, -1, -1
+    if math.isfinite(sum(part)):
+        return begin + part.index(min(part)), begin + part.index(max(part)), -1
+    finite = [i for i in range(begin, end) if math.isfinite(values[i])]
+    broken = next((i for i in range(begin, end) if not math.isfinite(values[i])), -1)
+    if not finite:
+        return -1, -1, broken
+    return min(finite, key=values.__getitem__), max(finite, key=values.__getitem__), broken
+
+
+def _extremes_of_blocks(points: _Points, begin: int, end: int) -> tuple[int, int, int]:
+    """The same of whole blocks."""
+    lows, highs, value = points.lows[begin:end], points.highs[begin:end], points.values.__getitem__
+    if max(points.breaks[begin:end]) < 0:
+        return min(lows, key=value), max(highs, key=value), -1
+    broken = next(i for i in points.breaks[begin:end] if i >= 0)
+    low = min((i for i in lows if i >= 0), key=value, default=-1)
+    return low, max((i for i in highs if i >= 0), key=value, default=-1), broken
 
 
 class MetricsCache:

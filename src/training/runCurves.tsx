@@ -18,6 +18,8 @@ export function RunCurves(props: {
   const { series, trans } = props;
   const [view, setView] = useCurveView(series);
   const [isAll, setAll] = React.useState(false);
+  // What draws is on its way while the numbers are.
+  React.useEffect(() => void import('../charts/plot'), []);
   const names = namesOf(series);
   const shown = isAll ? names : names.slice(0, FIRST_CHARTS);
   const charts = React.useMemo(

@@ -102,6 +102,29 @@ def test_many_points_are_thinned_out_with_the_lowest_and_the_highest(bundle: Bun
     assert series.count == 5002
 
 
+def test_what_is_thinned_out_in_blocks_is_what_it_was_before(bundle: Bundle) -> None:
+    values: list[float | str] = [math.sin(step * 7919) for step in range(9000)]
+    values[31], values[32], values[8998] = 5.0, -5.0, 7.0
+    values[4000:4100] = ["nan"] * 100
+    bundle.write(*(numbers(step, loss=value) for step, value in enumerate(values)))
+    metrics = bundle.open()
+    metrics.refresh()
+
+    def steps(begin: float | None = None, end: float | None = None) -> set[int | None]:
+        (series,) = metrics.series(most=100, begin=begin, end=end)
+        assert len(series.points) <= 110
+        return {step for step, _, _ in series.points}
+
+    assert {0, 31, 32, 4000, 8998, 8999} <= steps()
+    # A part that begins and ends within blocks has its own lowest and highest.
+    part = steps(begin=1033.0, end=9997.0)
+    assert {33, 8997} <= part
+    assert not {31, 32, 8998} & part
+    bundle.write(numbers(9000, loss=9.0), *(numbers(step, loss=0.0) for step in range(9001, 9100)))
+    metrics.refresh()
+    assert {31, 32, 9000, 9099} <= steps()
+
+
 def test_memory_has_a_limit_and_the_newest_stays(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,7 +129,7 @@ describe('curves of what ranks print', () => {
     [0, '0'],
     [0.00012, '1.2e-4'],
     [12345.678, '12350'],
-    [2.5e7, '2.50e7'],
+    [2.5e7, '2.5e7'],
     [0.5, '0.5']
   ])('say %d as %s', (value, text) => {
     expect(valueText(value)).toBe(text);
