@@ -382,6 +382,7 @@ class MetricsProcess:
         os.set_blocking(signalled, False)
         signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # see MetricsChild
         next_check_at = time.monotonic() + self.CHECK_EVERY_S
         is_stopping = False
         last_turn_at = time.monotonic()
@@ -545,9 +546,14 @@ class MetricsChild:
         command += ["--node-rank=%d" % attempt_paths.node_rank]
         if task is not None:
             command.append("--task=%d" % task)
-        with contextlib.suppress(LauncherError):
-            environment = dict(os.environ)
-            self._child = children.start("metrics", command, environment, "/", is_counted=False)
+        # Of a run that ends before this process is up, the numbers count, too: SIGTERM waits for it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            with contextlib.suppress(LauncherError):
+                environment = dict(os.environ)
+                self._child = children.start("metrics", command, environment, "/", is_counted=False)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def poll(self) -> Optional[str]:
         """Why an alarm ends the attempt, if one does. A pattern that never comes to an end must not hold up the node's."""

@@ -25,6 +25,12 @@ def test_the_last_line_of_a_rank_is_read_before_the_node_ends(bundle):
     }
 
 
+def test_the_numbers_of_a_rank_that_ends_at_once_are_read(bundle):
+    bundle.shell("echo step 1 loss 2.5")
+    assert bundle.run().returncode == 0
+    assert [one["values"] for one in records_of(bundle) if "values" in one] == [{"loss": 2.5}]
+
+
 def test_a_run_without_numbers_writes_none(bundle):
     bundle.shell("echo hello; echo port=8080")
     assert bundle.run().returncode == 0
