@@ -46,6 +46,9 @@ _RATE_WINDOW = 50
 """Records from which the time left follows."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 _FILE = re.compile(r"node-(0|[1-9][0-9]{0,5})\.metrics\.jsonl")
+_END = 1 << 18
+"""Bytes at the end of a file in which the newest numbers are."""
+_ALARM = re.compile(rb'"alarm"\s*:')
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -156,9 +159,10 @@ class RunMetrics:
     Args:
         records: The folder with the records of the run, or of an array's child.
         is_own: Whether it is the user's own run; others are read with tighter limits.
+        newest_only: Whether only a summary is wanted: of long files, the end is read, and the alarms before it.
     """
 
-    def __init__(self, records: Path, *, is_own: bool) -> None:
+    def __init__(self, records: Path, *, is_own: bool, newest_only: bool = False) -> None:
         self._logs = records / "logs"
         self._lock = threading.Lock()
         self._files: dict[tuple[int, int], _File] = {}
@@ -168,6 +172,7 @@ class RunMetrics:
         self._count = 0
         self._most = _MAX_POINTS if is_own else _MAX_FOREIGN_POINTS
         self._version = 1
+        self._newest_only = newest_only
         self._looked_at = float("-inf")
         self._newest = 0
         self._ident = secrets.token_hex(4)
@@ -331,14 +336,18 @@ class RunMetrics:
             size = min(os.fstat(descriptor).st_size, _MAX_FILE_BYTES)
             if size < file.offset:  # replaced: what was read stays
                 file.offset, file.rest = size, b""
+            end = size - _END if self._newest_only else 0
             while file.offset < size:
-                data = os.pread(descriptor, min(_CHUNK, size - file.offset), file.offset)
+                is_before_end = file.offset < end
+                limit = end if is_before_end else size
+                data = os.pread(descriptor, min(_CHUNK, limit - file.offset), file.offset)
                 if not data:
                     break
                 file.offset += len(data)
                 body, _, file.rest = (file.rest + data).rpartition(b"\n")
                 file.rest = file.rest[-_CHUNK:]
-                for line in body.split(b"\n"):
+                lines = body.split(b"\n")
+                for line in filter(_ALARM.search, lines) if is_before_end else lines:
                     self._take(attempt, node, line)
         except OSError:
             return
@@ -552,4 +561,14 @@ class MetricsCache:
             metrics.refresh()
         except HyperpodError:
             return MetricSummary()
+        return metrics.summary(ended=ended)
+
+    def newest(self, run_id: str, *, ended: bool) -> MetricSummary:
+        """As `summary`, but fast and for many runs: without names that were not printed lately. Nothing is kept."""
+        try:
+            bundle = self._open_bundle(run_id)
+        except HyperpodError:
+            return MetricSummary()
+        metrics = RunMetrics(bundle.records, is_own=bundle.is_own, newest_only=True)
+        metrics.refresh()
         return metrics.summary(ended=ended)

@@ -9,8 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from hyperpod_jlab.cli.numbers import format_row
+from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.run import metrics as module
-from hyperpod_jlab.run.metrics import RunMetrics
+from hyperpod_jlab.run.metrics import (
+    MetricSummary,
+    MetricValue,
+    Progress,
+    RunAlarm,
+    RunMetrics,
+)
 
 
 class Bundle:
@@ -19,9 +27,9 @@ class Bundle:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def open(self, *, own: bool = True) -> RunMetrics:
+    def open(self, *, own: bool = True, newest_only: bool = False) -> RunMetrics:
         """A new reader."""
-        return RunMetrics(self.folder, is_own=own)
+        return RunMetrics(self.folder, is_own=own, newest_only=newest_only)
 
     def write(self, *documents: Any, attempt: int = 1, node: int = 0) -> None:
         """Append records, or lines as they are."""
@@ -154,6 +162,55 @@ def test_alarms_of_many_ranks_are_one_until_they_are_over(bundle: Bundle) -> Non
     later = bundle.open()
     later.refresh()
     assert later.summary(ended=False).alarms == []  # those of the attempt before
+
+
+def test_for_the_newest_numbers_the_end_and_the_alarms_are_read(bundle: Bundle) -> None:
+    bundle.write(numbers(1, loss=9.0, wer=0.5), alarm("spike", 0, message="jumped"))
+    bundle.write(alarm("nan", 0, message="loss is nan"))
+    bundle.write(*(numbers(step, total=40_000, loss=step / 8) for step in range(2, 20_001)))
+    bundle.write(alarm("spike", 0, over=True))
+    newest, whole = bundle.open(newest_only=True), bundle.open()
+    newest.refresh(), whole.refresh()
+    found, expected = (one.summary(ended=False, now=21_000.0) for one in (newest, whole))
+    assert found.metrics == {"loss": expected.metrics["loss"]}  # "wer" was not printed lately
+    assert found.metrics["loss"].step == 20_000
+    assert (found.progress, found.alarms) == (expected.progress, expected.alarms)
+    assert [one.code for one in found.alarms] == ["nan"]
+    assert newest.count < whole.count / 4
+
+
+def test_for_the_newest_numbers_a_short_file_is_read_whole(bundle: Bundle) -> None:
+    bundle.write(*(numbers(step, loss=1.0) for step in range(100)))
+    metrics = bundle.open(newest_only=True)
+    metrics.refresh()
+    assert metrics.count == 100
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered", "main"),
+    [
+        (["loss", "accuracy", "epoch"], ["loss", "accuracy"], "loss"),
+        (["wer", "learning_rate", "eval_loss"], ["eval_loss", "learning_rate", "wer"], "eval_loss"),
+        (["wer", "learning_rate"], ["learning_rate", "wer"], "wer"),
+        (["step_time", "learning_rate"], ["learning_rate", "step_time"], "learning_rate"),
+        (["epoch"], [], None),
+        ([], [], None),
+    ],
+)
+def test_the_order_of_names(names: list[str], ordered: list[str], main: str | None) -> None:
+    assert order_names(names) == ordered
+    assert main_name(names) == main
+
+
+def test_a_row_has_the_number_the_time_left_and_the_alarms() -> None:
+    loss = {"loss": MetricValue(2.3145, 7, 1000.0), "learning_rate": MetricValue(1e-4, 7, 1000.0)}
+    alarms = [RunAlarm("nan", "x", 0, 1000.0), RunAlarm("hang", "y", None, 1000.0)]
+    assert format_row(MetricSummary()) == ""
+    assert format_row(MetricSummary(loss)) == "loss 2.314"
+    assert format_row(MetricSummary(loss, Progress(7, 100, 720.0))) == "loss 2.314, 12m 00s left"
+    assert format_row(MetricSummary(loss, Progress(7, 100, None), alarms)) == (
+        "loss 2.314, alarm nan, alarm hang"
+    )
 
 
 @pytest.mark.parametrize(

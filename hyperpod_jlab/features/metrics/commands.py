@@ -18,13 +18,13 @@ from hyperpod_jlab.cli.numbers import (
     format_alarm,
     format_number,
     format_progress,
-    order_names,
     sparkline,
 )
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
 from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics, run_metrics
