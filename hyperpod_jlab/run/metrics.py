@@ -179,7 +179,7 @@ class RunMetrics:
 
     @property
     def cursor(self) -> str:
-        """How far the records were read; `series` gives what came after it."""
+        """How far the records were read; `read` gives what came after it."""
         return f"{self._ident}-{self._version}"
 
     @property
@@ -228,28 +228,6 @@ class RunMetrics:
                 self._current_alarms(),
             )
 
-    def series(
-        self,
-        names: Collection[str] = (),
-        ranks: Collection[int] = (),
-        *,
-        most: int | None = None,
-        begin: float | None = None,
-        end: float | None = None,
-        cursor: str | None = None,
-    ) -> list[MetricSeries]:
-        """The series, sorted by name, rank and attempt.
-
-        Args:
-            names: Only these names; empty: all.
-            ranks: Only these ranks; empty: all.
-            most: Number of points of each: of more, the lowest and the highest of equal parts.
-            begin: Only points from this Unix time on.
-            end: Only points until this Unix time.
-            cursor: Only points that were read after it; one of another reader gives all of them.
-        """
-        return self.read(names, ranks, most=most, begin=begin, end=end, cursor=cursor)[0]
-
     def read(
         self,
         names: Collection[str] = (),
@@ -260,7 +238,16 @@ class RunMetrics:
         end: float | None = None,
         cursor: str | None = None,
     ) -> tuple[list[MetricSeries], str]:
-        """The same, and the cursor of what comes after it. A page's answer (`most`) has a limit for all series together."""
+        """The series, sorted by name, rank and attempt, and the cursor with which to continue.
+
+        Args:
+            names: Only these names; empty: all.
+            ranks: Only these ranks; empty: all.
+            most: Number of points of each: of more, the lowest and the highest of equal parts. All series together have a limit, too.
+            begin: Only points from this Unix time on.
+            end: Only points until this Unix time.
+            cursor: Only points that were read after it; one of another reader gives all of them.
+        """
         with self._lock:
             known = self.known(cursor)
             if most is not None:
@@ -455,7 +442,7 @@ class RunMetrics:
         return Progress(step, total, left)
 
     def _current_alarms(self) -> list[RunAlarm]:
-        """The alarms of the newest attempt that has any file: of many ranks with one cause, one."""
+        """The alarms of the newest attempt that has a file, one for each code."""
         by_code: dict[AlarmCode, list[RunAlarm]] = {}
         for (number, code, _, _), alarm in self._alarms.items():
             if number == self._newest:

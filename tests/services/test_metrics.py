@@ -57,7 +57,7 @@ def test_series_of_ranks_and_attempts(bundle: Bundle) -> None:
     metrics = bundle.open()
     assert metrics.refresh()
     assert not metrics.refresh()
-    found = [(one.rank, one.attempt, one.points) for one in metrics.series(["loss"])]
+    found = [(one.rank, one.attempt, one.points) for one in metrics.read(["loss"])[0]]
     assert found == [
         (0, 1, [(1, 1001.0, 2.5)]),
         (0, 2, [(1, 1001.0, 2.25)]),
@@ -72,24 +72,24 @@ def test_a_cursor_gives_what_came_since_and_one_of_another_reader_gives_all(bund
     cursor = metrics.cursor
     bundle.write(numbers(2, loss=2.0), numbers(2, rank=3, loss=9.0))
     metrics.refresh()
-    since = metrics.series(cursor=cursor)
+    since = metrics.read(cursor=cursor)[0]
     assert [(one.rank, one.points) for one in since] == [
         (0, [(2, 1002.0, 2.0)]),
         (3, [(2, 1002.0, 9.0)]),
     ]
-    assert metrics.series(cursor=metrics.cursor) == []
+    assert metrics.read(cursor=metrics.cursor)[0] == []
     other = bundle.open()
     other.refresh()
     for foreign in (cursor, "x", "-1", f"{cursor}9", ""):
         assert other.known(foreign) == 0
-        assert sum(len(one.points) for one in other.series(cursor=foreign)) == 3
+        assert sum(len(one.points) for one in other.read(cursor=foreign)[0]) == 3
 
 
 def test_what_is_not_finite_is_null(bundle: Bundle) -> None:
     bundle.write(numbers(1, loss="nan"), numbers(2, loss="inf"), numbers(3, loss=1.0))
     metrics = bundle.open()
     metrics.refresh()
-    (series,) = metrics.series()
+    (series,) = metrics.read()[0]
     assert [value for _, _, value in series.points] == [None, None, 1.0]
     assert metrics.ranges() == {"loss": (1.0, 1.0)}
     assert metrics.course("loss", 10) == [None, None, 1.0]
@@ -102,7 +102,7 @@ def test_many_points_are_thinned_out_with_the_lowest_and_the_highest(bundle: Bun
     bundle.write(numbers(5000, loss="nan"), numbers(5001, loss=0.0))
     metrics = bundle.open()
     metrics.refresh()
-    (series,) = metrics.series(most=100)
+    (series,) = metrics.read(most=100)[0]
     steps = [step for step, _, _ in series.points]
     assert len(steps) <= 102
     assert steps == sorted(cast("list[int]", steps))
@@ -117,7 +117,7 @@ def test_memory_has_a_limit_and_the_newest_stays(
     bundle.write(*(numbers(step, loss=1.0, accuracy=0.5) for step in range(5000)))
     metrics = bundle.open()
     metrics.refresh()
-    found = {one.name: one.points for one in metrics.series()}
+    found = {one.name: one.points for one in metrics.read()[0]}
     assert all(len(points) <= 1000 for points in found.values())
     assert [points[-1][0] for points in found.values()] == [4999, 4999]
 
@@ -238,14 +238,14 @@ def test_lines_that_are_no_records_are_left_out(bundle: Bundle, line: bytes) -> 
     bundle.write(line, numbers(1, loss=2.5), line)
     metrics = bundle.open()
     metrics.refresh()
-    assert [one.name for one in metrics.series()] == ["loss"]
+    assert [one.name for one in metrics.read()[0]] == ["loss"]
 
 
 def test_a_clock_that_goes_back_does_not_turn_a_curve(bundle: Bundle) -> None:
     bundle.write(numbers(5, loss=1.0), {**numbers(6, loss=2.0), "time": 3.0})
     metrics = bundle.open()
     metrics.refresh()
-    assert [moment for _, moment, _ in metrics.series()[0].points] == [1005.0, 1005.0]
+    assert [moment for _, moment, _ in metrics.read()[0][0].points] == [1005.0, 1005.0]
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(bundle: Bundle, tmp_path: Path) -> None:
@@ -256,11 +256,11 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(bundle: Bundle, tmp_path:
     path.symlink_to(target)
     metrics = bundle.open(own=False)
     metrics.refresh()
-    assert [one.name for one in metrics.series()] == ["loss"]
+    assert [one.name for one in metrics.read()[0]] == ["loss"]
 
 
 def test_names_and_files_without_end(bundle: Bundle) -> None:
     bundle.write({**numbers(1), "values": {"x" * 10_000: 1.0}}, b"{" * 5_000_000)
     metrics = bundle.open()
     metrics.refresh()
-    assert [len(one.name) for one in metrics.series()] == [200]
+    assert [len(one.name) for one in metrics.read()[0]] == [200]

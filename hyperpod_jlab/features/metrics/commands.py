@@ -201,7 +201,7 @@ def _show_run(text: str, chosen: _Options) -> None:
         run = await hyperpod.runs.get(run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
         await asyncio.to_thread(printed.refresh)
-        series = printed.series(chosen.names, chosen.ranks)
+        series, _ = printed.read(chosen.names, chosen.ranks)
         series = [one for one in series if chosen.attempt in {None, one.attempt}]
         if chosen.last:
             series = [replace(one, points=one.points[-1:]) for one in series]
