@@ -46,7 +46,7 @@ class RunSeries:
 
     Attributes:
         cursor: Continue after this answer with it.
-        is_whole: Whether the series begin anew: the cursor of the request was unknown, or there was none.
+        is_whole: Whether these are all points and not only new ones: the request had no cursor, or an unknown one.
     """
 
     run_id: str
