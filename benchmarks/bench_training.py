@@ -129,9 +129,9 @@ def latency(count: int) -> dict[str, float]:
             while not stop.is_set():
                 if metrics.refresh():
                     now = time.monotonic()
-                    for series in metrics.series(["loss"], cursor=cursor):
+                    found, cursor = metrics.read(["loss"], cursor=cursor)
+                    for series in found:
                         seen.extend(now - printed[step] for step, _, _ in series.points if step)
-                    cursor = metrics.cursor
                 time.sleep(0.1)  # as the route does
 
         thread = threading.Thread(target=look)
@@ -175,7 +175,7 @@ def reading(points: int) -> dict[str, float]:
         metrics.refresh()
         first = time.perf_counter() - begin
         begin = time.perf_counter()
-        metrics.series(most=1000)
+        metrics.read(most=1000)
         thinned = time.perf_counter() - begin
         return {
             "read_s": round(first, 3),

@@ -127,7 +127,7 @@ def test_runs_are_sorted_by_a_number_and_nan_is_said(
     row = compared.get_by_role("row", name="loss").filter(has_text="0.25 (0.25")
     expect(row.get_by_role("cell", name="NaN", exact=True)).to_be_visible()
     row = compared.get_by_role("row", name="accuracy")
-    expect(row.get_by_role("cell", name="–", exact=True)).to_be_visible()
+    expect(row.get_by_role("cell", name="\N{EN DASH}", exact=True)).to_be_visible()
     execute(page, "hyperpod:open-runs", {"unfiltered": True}, keep=False)
     choose.click()
     page.locator(".lm-Menu-item").filter(has_text="Newest Number of Each Run").click()

@@ -187,7 +187,7 @@ class Run:
                     "time": moment,
                     "value": value,
                 }
-                for series in metrics.series(names, ranks)
+                for series in metrics.read(names, ranks)[0]
                 for step, moment, value in series.points
             ]
 

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.core.quantities import format_duration
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.run.metrics import MetricValue, Progress, RunAlarm
+    from hyperpod_jlab.run.metrics import MetricSummary, MetricValue, Progress, RunAlarm
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
-_FIRST_NAMES = ("loss", "eval_loss", "accuracy", "learning_rate", "tokens_per_second", "step_time")
 _MAX_NAMES = 6
 
 
@@ -34,16 +34,20 @@ def format_progress(progress: Progress | None) -> str | None:
     return f"step {progress.step} of {progress.total}{share}{time}"
 
 
-def order_names(names: Mapping[str, object] | Sequence[str]) -> list[str]:
-    """Names of series, the most important first."""
-    known = [name for name in _FIRST_NAMES if name in names]
-    return known + sorted(name for name in names if name not in known and name != "epoch")
-
-
 def format_newest(metrics: Mapping[str, MetricValue], most: int = _MAX_NAMES) -> str | None:
     """The newest values; None if there are none."""
     names = order_names(metrics)[:most]
     return ", ".join(f"{name} {format_number(metrics[name].value)}" for name in names) or None
+
+
+def format_row(summary: MetricSummary) -> str:
+    """What a list shows of a run: its most important number, the time left, and its alarms; empty if there is nothing."""
+    name, progress = main_name(summary.metrics), summary.progress
+    parts = [] if name is None else [f"{name} {format_number(summary.metrics[name].value)}"]
+    if progress is not None and progress.seconds_left is not None:
+        parts.append(f"{format_duration(progress.seconds_left)} left")
+    parts += [f"alarm {alarm.code}" for alarm in summary.alarms]
+    return ", ".join(parts)
 
 
 def format_alarm(alarm: RunAlarm) -> str:

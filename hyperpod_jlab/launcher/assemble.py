@@ -18,6 +18,7 @@ PARTS = (
     "contract",
     "errors",
     "control",
+    "heartbeat",
     "system",
     "bundle_files",
     "plan",

@@ -36,6 +36,8 @@ RENDEZVOUS_PORT = 23457
 """Where node 0's pod listens for the others; the operators' own ports are 23456 and 29500."""
 KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
 """Variable whose value pods prove to each other to have; none of several pods starts without it."""
+HEARTBEAT_VARIABLE = "HYPERPOD_HEARTBEAT"
+"""Variable with the path of a file to which the launcher writes signs of life, if a program looks for them there."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)

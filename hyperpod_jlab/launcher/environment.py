@@ -15,7 +15,7 @@ from .system import PARENT
 
 FOREIGN_VARIABLES = re.compile(
     r"(PET|TORCHELASTIC)_.*|((LOCAL|NODE|GROUP|ROLE)_)?RANK|((LOCAL|GROUP|ROLE)_)?WORLD_SIZE|ROLE_NAME"
-    r"|HYPERPOD_(ATTEMPT|ARRAY_INDEX)"
+    r"|HYPERPOD_(ATTEMPT|ARRAY_INDEX|HEARTBEAT)"
 )
 """What an operator, an outer torchrun or an outer run may have set and what would mislead the ranks."""
 

@@ -12,6 +12,7 @@ from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
 from .environment import delete_secrets, mask_secrets, read_secrets
 from .errors import LauncherError, StopRequested
 from .frames import FileFrames
+from .heartbeat import Heartbeat
 from .logs import NodeLog, Outlet
 from .metrics import MetricsChild
 from .plan import NodeArguments, Plan
@@ -56,6 +57,7 @@ class Node:
         self._attempt_paths = attempt_paths
         self._signals = signals
         self._control = signals.control
+        self._heartbeat = Heartbeat()
         self._log = NodeLog(files, attempt_paths.node_log)
         self._records = Records(files, self._log.note)
         self._outlet, self._frames = out
@@ -136,6 +138,7 @@ class Node:
                 self._stop(reason)
         self._records.retry()
         self._report_broken_stdout()
+        self._heartbeat.beat(time.monotonic())
 
     def _running_ranks(self) -> Dict[int, int]:
         """The process ids of the ranks that run."""

@@ -16,6 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Union
 from .claims import free_port
 from .contract import EXIT_LAUNCHER, STOP_SIGNALS, WARNING_SIGNALS
 from .frames import CUT_MARK
+from .heartbeat import Heartbeat
 from .history import History
 from .host import CoordinatorServer, listen
 from .meeting import Coordinator, NodeState, RendezvousConfig
@@ -58,6 +59,7 @@ class Pod:
         self._arguments = arguments
         self._history = history
         self._signals = signals
+        self._heartbeat = Heartbeat()
         self._state = NodeState()
         self._node: Optional[NodeProcess] = None
         self._finished_incarnations: Set[str] = set()
@@ -131,6 +133,8 @@ class Pod:
         directive = self._receive_directive(now)
         self._obey(directive)
         self._report_state(now)
+        if self._node is None:  # else the node's own loop does it
+            self._heartbeat.beat(now)
         return self._is_finished(directive, now)
 
     def _wait(self, seconds: float) -> None:

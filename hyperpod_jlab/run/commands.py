@@ -56,7 +56,10 @@ _EXAMPLES = (
     "hpj runs --limit 20 --json",
 )
 
-_TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "REASON")
+_TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "NEWEST", "REASON")
+
+_MAX_NUMBERS = 100
+"""Runs of which the table shows numbers, as in JupyterLab: each costs a look into its folder."""
 
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
@@ -95,12 +98,18 @@ def runs(
         limit=limit,
         cursor=cursor,
     )
-    listing = with_services(lambda hyperpod: _list(hyperpod, run_filter), asking=True)
-    if invocation().as_json:
+    as_json = invocation().as_json
+
+    async def read(hyperpod: Hyperpod) -> tuple[RunPage, dict[str, str]]:
+        listing = await _list(hyperpod, run_filter)
+        return listing, {} if as_json else await _numbers(hyperpod, listing.runs)
+
+    listing, numbers = with_services(read, asking=True)
+    if as_json:
         print_list("runs", listing.runs, listing.next)
         return
     titles: tuple[str, ...] = _TITLES
-    rows: list[tuple[str, ...]] = [_row(run) for run in listing.runs]
+    rows: list[tuple[str, ...]] = [_row(run, numbers.get(run.run_id)) for run in listing.runs]
     if all_users:
         titles = (*titles[:3], "USER", *titles[3:])
         users = [run.user or "-" for run in listing.runs]
@@ -116,7 +125,23 @@ async def _list(hyperpod: Hyperpod, run_filter: RunFilter) -> RunPage:
     return listing
 
 
-def _row(run: Run) -> tuple[str, ...]:
+async def _numbers(hyperpod: Hyperpod, listed: Sequence[Run]) -> dict[str, str]:
+    """What the table shows of the numbers of the newest runs that have started."""
+    from hyperpod_jlab.cli.numbers import format_row
+
+    started = [run for run in listed if run.status.started_at is not None][:_MAX_NUMBERS]
+    summaries = await asyncio.gather(
+        *(
+            asyncio.to_thread(hyperpod.metrics.newest, run.run_id, ended=run.status.ended)
+            for run in started
+        )
+    )
+    return {
+        run.run_id: format_row(summary) for run, summary in zip(started, summaries, strict=True)
+    }
+
+
+def _row(run: Run, numbers: str | None) -> tuple[str, ...]:
     return (
         run.run_id,
         run.name,
@@ -125,6 +150,7 @@ def _row(run: Run) -> tuple[str, ...]:
         str(run.nodes),
         format_moment(run.submitted_at or run.created_at),
         elapsed(run),
+        numbers or "-",
         run.status.reason or "",
     )
 

@@ -49,6 +49,9 @@ _RATE_WINDOW = 50
 """Records from which the time left follows."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 _FILE = re.compile(r"node-(0|[1-9][0-9]{0,5})\.metrics\.jsonl")
+_END = 1 << 18
+"""Bytes at the end of a file in which the newest numbers are."""
+_ALARM = re.compile(rb'"alarm"\s*:')
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -178,9 +181,10 @@ class RunMetrics:
     Args:
         records: The folder with the records of the run, or of an array's child.
         is_own: Whether it is the user's own run; others are read with tighter limits.
+        newest_only: Whether only a summary is wanted: of long files, the end is read, and the alarms before it.
     """
 
-    def __init__(self, records: Path, *, is_own: bool) -> None:
+    def __init__(self, records: Path, *, is_own: bool, newest_only: bool = False) -> None:
         self._logs = records / "logs"
         self._lock = threading.Lock()
         self._files: dict[tuple[int, int], _File] = {}
@@ -190,13 +194,14 @@ class RunMetrics:
         self._count = 0
         self._most = _MAX_POINTS if is_own else _MAX_FOREIGN_POINTS
         self._version = 1
+        self._newest_only = newest_only
         self._looked_at = float("-inf")
         self._newest = 0
         self._ident = secrets.token_hex(4)
 
     @property
     def cursor(self) -> str:
-        """How far the records were read; `series` gives what came after it."""
+        """How far the records were read; `read` gives what came after it."""
         return f"{self._ident}-{self._version}"
 
     @property
@@ -245,28 +250,6 @@ class RunMetrics:
                 self._current_alarms(),
             )
 
-    def series(
-        self,
-        names: Collection[str] = (),
-        ranks: Collection[int] = (),
-        *,
-        most: int | None = None,
-        begin: float | None = None,
-        end: float | None = None,
-        cursor: str | None = None,
-    ) -> list[MetricSeries]:
-        """The series, sorted by name, rank and attempt.
-
-        Args:
-            names: Only these names; empty: all.
-            ranks: Only these ranks; empty: all.
-            most: Number of points of each: of more, the lowest and the highest of equal parts.
-            begin: Only points from this Unix time on.
-            end: Only points until this Unix time.
-            cursor: Only points that were read after it; one of another reader gives all of them.
-        """
-        return self.read(names, ranks, most=most, begin=begin, end=end, cursor=cursor)[0]
-
     def read(
         self,
         names: Collection[str] = (),
@@ -277,7 +260,16 @@ class RunMetrics:
         end: float | None = None,
         cursor: str | None = None,
     ) -> tuple[list[MetricSeries], str]:
-        """The same, and the cursor of what comes after it. A page's answer (`most`) has a limit for all series together."""
+        """The series, sorted by name, rank and attempt, and the cursor with which to continue.
+
+        Args:
+            names: Only these names; empty: all.
+            ranks: Only these ranks; empty: all.
+            most: Number of points of each: of more, the lowest and the highest of equal parts. All series together have a limit, too.
+            begin: Only points from this Unix time on.
+            end: Only points until this Unix time.
+            cursor: Only points that were read after it; one of another reader gives all of them.
+        """
         with self._lock:
             known = self.known(cursor)
             if most is not None:
@@ -353,14 +345,18 @@ class RunMetrics:
             size = min(os.fstat(descriptor).st_size, _MAX_FILE_BYTES)
             if size < file.offset:  # replaced: what was read stays
                 file.offset, file.rest = size, b""
+            end = size - _END if self._newest_only else 0
             while file.offset < size:
-                data = os.pread(descriptor, min(_CHUNK, size - file.offset), file.offset)
+                is_before_end = file.offset < end
+                limit = end if is_before_end else size
+                data = os.pread(descriptor, min(_CHUNK, limit - file.offset), file.offset)
                 if not data:
                     break
                 file.offset += len(data)
                 body, _, file.rest = (file.rest + data).rpartition(b"\n")
                 file.rest = file.rest[-_CHUNK:]
-                for line in body.split(b"\n"):
+                lines = body.split(b"\n")
+                for line in filter(_ALARM.search, lines) if is_before_end else lines:
                     self._take(attempt, node, line)
         except OSError:
             return
@@ -468,7 +464,7 @@ class RunMetrics:
         return Progress(step, total, left)
 
     def _current_alarms(self) -> list[RunAlarm]:
-        """The alarms of the newest attempt that has any file: of many ranks with one cause, one."""
+        """The alarms of the newest attempt that has a file, one for each code."""
         by_code: dict[AlarmCode, list[tuple[int, RunAlarm]]] = {}
         for (number, code, _, node), alarm in self._alarms.items():
             if number == self._newest:
@@ -603,4 +599,14 @@ class MetricsCache:
             metrics.refresh()
         except HyperpodError:
             return MetricSummary()
+        return metrics.summary(ended=ended)
+
+    def newest(self, run_id: str, *, ended: bool) -> MetricSummary:
+        """As `summary`, but fast and for many runs: without names that were not printed lately. Nothing is kept."""
+        try:
+            bundle = self._open_bundle(run_id)
+        except HyperpodError:
+            return MetricSummary()
+        metrics = RunMetrics(bundle.records, is_own=bundle.is_own, newest_only=True)
+        metrics.refresh()
         return metrics.summary(ended=ended)

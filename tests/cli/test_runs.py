@@ -42,6 +42,17 @@ def test_runs_are_listed_newest_first(look):
     assert lines[2].endswith("exit code 3")
 
 
+def test_a_run_has_its_newest_number_and_its_alarms(home, hpj):
+    command = "echo step 1 loss 2.5; echo step 2 loss nan"
+    hpj("submit", "-c", command, "--run-id", "numbers", "--wait").ok()
+    hpj("submit", "-c", "true", "--run-id", "silent", "--wait").ok()
+    head, silent, numbers = hpj("runs").ok().out.splitlines()
+    column = head.index("NEWEST")
+    assert numbers[column:].startswith("loss nan, alarm nan")
+    assert silent[column:].split()[0] == "-"
+    assert "metrics" not in hpj("runs", "--json").ok().json["runs"][0]
+
+
 def test_runs_are_chosen_by_state_and_cluster(look):
     assert _ids(look("runs", "--state", "failed", "--json")) == ["run-b"]
     assert _ids(look("runs", "--state", "failed,running", "--json")) == ["run-b"]

@@ -128,6 +128,11 @@ CASES: dict[str, dict[str, Any]] = {
         "spec": {**_GPUS, "time_limit": "2h"},
         "hyperpod": True,
     },
+    "hyperpod_job_stop_on": {
+        "kind": "HyperPodPyTorchJob",
+        "spec": {"max_restarts": 2, "alarms": {"stop_on": ["nan", "hang"]}},
+        "hyperpod": True,
+    },
     "odd_text": {
         "name": 'it\'s "a": [name] # $(id) `id` é \U0001f600',
         "python": "/opt/it's $(HOME) ${HOME}/python",

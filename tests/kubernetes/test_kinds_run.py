@@ -119,6 +119,7 @@ async def test_a_hyperpod_job_is_taken_and_said_to_need_its_agent(hyperpod_kind:
         hyperpod_kind,
         resources={"nodes": 2, "gpus_per_node": 8},
         auto_resume=True,
+        alarms={"stop_on": ["hang"]},
         kubernetes={"kind": "HyperPodPyTorchJob"},
     )
     assert found["needs_agent"].level == "warning"

@@ -23,7 +23,7 @@ async def test_the_numbers_of_all_ranks_arrive(session: KubernetesSession) -> No
     assert run.state == "succeeded"
     metrics = await asyncio.to_thread(session.hyperpod.metrics.get, run_id)
     metrics.refresh()
-    series = {one.rank: one.points for one in metrics.series(["loss"])}
+    series = {one.rank: one.points for one in metrics.read(["loss"])[0]}
     assert sorted(series) == [0, 1]
     for rank, points in series.items():
         assert [step for step, _, _ in points] == list(range(1, 21))

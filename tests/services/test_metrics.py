@@ -9,8 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from hyperpod_jlab.cli.numbers import format_row
+from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.run import metrics as module
-from hyperpod_jlab.run.metrics import RunMetrics
+from hyperpod_jlab.run.metrics import (
+    MetricSummary,
+    MetricValue,
+    Progress,
+    RunAlarm,
+    RunMetrics,
+)
 
 
 class Bundle:
@@ -19,9 +27,9 @@ class Bundle:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def open(self, *, own: bool = True) -> RunMetrics:
+    def open(self, *, own: bool = True, newest_only: bool = False) -> RunMetrics:
         """A new reader."""
-        return RunMetrics(self.folder, is_own=own)
+        return RunMetrics(self.folder, is_own=own, newest_only=newest_only)
 
     def write(self, *documents: Any, attempt: int = 1, node: int = 0) -> None:
         """Append records, or lines as they are."""
@@ -49,7 +57,7 @@ def test_series_of_ranks_and_attempts(bundle: Bundle) -> None:
     metrics = bundle.open()
     assert metrics.refresh()
     assert not metrics.refresh()
-    found = [(one.rank, one.attempt, one.points) for one in metrics.series(["loss"])]
+    found = [(one.rank, one.attempt, one.points) for one in metrics.read(["loss"])[0]]
     assert found == [
         (0, 1, [(1, 1001.0, 2.5)]),
         (0, 2, [(1, 1001.0, 2.25)]),
@@ -64,24 +72,24 @@ def test_a_cursor_gives_what_came_since_and_one_of_another_reader_gives_all(bund
     cursor = metrics.cursor
     bundle.write(numbers(2, loss=2.0), numbers(2, rank=3, loss=9.0))
     metrics.refresh()
-    since = metrics.series(cursor=cursor)
+    since = metrics.read(cursor=cursor)[0]
     assert [(one.rank, one.points) for one in since] == [
         (0, [(2, 1002.0, 2.0)]),
         (3, [(2, 1002.0, 9.0)]),
     ]
-    assert metrics.series(cursor=metrics.cursor) == []
+    assert metrics.read(cursor=metrics.cursor)[0] == []
     other = bundle.open()
     other.refresh()
     for foreign in (cursor, "x", "-1", f"{cursor}9", ""):
         assert other.known(foreign) == 0
-        assert sum(len(one.points) for one in other.series(cursor=foreign)) == 3
+        assert sum(len(one.points) for one in other.read(cursor=foreign)[0]) == 3
 
 
 def test_what_is_not_finite_is_null(bundle: Bundle) -> None:
     bundle.write(numbers(1, loss="nan"), numbers(2, loss="inf"), numbers(3, loss=1.0))
     metrics = bundle.open()
     metrics.refresh()
-    (series,) = metrics.series()
+    (series,) = metrics.read()[0]
     assert [value for _, _, value in series.points] == [None, None, 1.0]
     assert metrics.ranges() == {"loss": (1.0, 1.0)}
     assert metrics.course("loss", 10) == [None, None, 1.0]
@@ -94,7 +102,7 @@ def test_many_points_are_thinned_out_with_the_lowest_and_the_highest(bundle: Bun
     bundle.write(numbers(5000, loss="nan"), numbers(5001, loss=0.0))
     metrics = bundle.open()
     metrics.refresh()
-    (series,) = metrics.series(most=100)
+    (series,) = metrics.read(most=100)[0]
     steps = [step for step, _, _ in series.points]
     assert len(steps) <= 102
     assert steps == sorted(cast("list[int]", steps))
@@ -111,7 +119,7 @@ def test_what_is_thinned_out_in_blocks_is_what_it_was_before(bundle: Bundle) -> 
     metrics.refresh()
 
     def steps(begin: float | None = None, end: float | None = None) -> set[int | None]:
-        (series,) = metrics.series(most=100, begin=begin, end=end)
+        (series,) = metrics.read(most=100, begin=begin, end=end)[0]
         assert len(series.points) <= 110
         return {step for step, _, _ in series.points}
 
@@ -132,7 +140,7 @@ def test_memory_has_a_limit_and_the_newest_stays(
     bundle.write(*(numbers(step, loss=1.0, accuracy=0.5) for step in range(5000)))
     metrics = bundle.open()
     metrics.refresh()
-    found = {one.name: one.points for one in metrics.series()}
+    found = {one.name: one.points for one in metrics.read()[0]}
     assert all(len(points) <= 1000 for points in found.values())
     assert [points[-1][0] for points in found.values()] == [4999, 4999]
 
@@ -188,6 +196,55 @@ def test_alarms_of_many_ranks_are_one_until_they_are_over(bundle: Bundle) -> Non
     assert later.summary(ended=False).alarms == []  # those of the attempt before
 
 
+def test_for_the_newest_numbers_the_end_and_the_alarms_are_read(bundle: Bundle) -> None:
+    bundle.write(numbers(1, loss=9.0, wer=0.5), alarm("spike", 0, message="jumped"))
+    bundle.write(alarm("nan", 0, message="loss is nan"))
+    bundle.write(*(numbers(step, total=40_000, loss=step / 8) for step in range(2, 20_001)))
+    bundle.write(alarm("spike", 0, over=True))
+    newest, whole = bundle.open(newest_only=True), bundle.open()
+    newest.refresh(), whole.refresh()
+    found, expected = (one.summary(ended=False, now=21_000.0) for one in (newest, whole))
+    assert found.metrics == {"loss": expected.metrics["loss"]}  # "wer" was not printed lately
+    assert found.metrics["loss"].step == 20_000
+    assert (found.progress, found.alarms) == (expected.progress, expected.alarms)
+    assert [one.code for one in found.alarms] == ["nan"]
+    assert newest.count < whole.count / 4
+
+
+def test_for_the_newest_numbers_a_short_file_is_read_whole(bundle: Bundle) -> None:
+    bundle.write(*(numbers(step, loss=1.0) for step in range(100)))
+    metrics = bundle.open(newest_only=True)
+    metrics.refresh()
+    assert metrics.count == 100
+
+
+@pytest.mark.parametrize(
+    ("names", "ordered", "main"),
+    [
+        (["loss", "accuracy", "epoch"], ["loss", "accuracy"], "loss"),
+        (["wer", "learning_rate", "eval_loss"], ["eval_loss", "learning_rate", "wer"], "eval_loss"),
+        (["wer", "learning_rate"], ["learning_rate", "wer"], "wer"),
+        (["step_time", "learning_rate"], ["learning_rate", "step_time"], "learning_rate"),
+        (["epoch"], [], None),
+        ([], [], None),
+    ],
+)
+def test_the_order_of_names(names: list[str], ordered: list[str], main: str | None) -> None:
+    assert order_names(names) == ordered
+    assert main_name(names) == main
+
+
+def test_a_row_has_the_number_the_time_left_and_the_alarms() -> None:
+    loss = {"loss": MetricValue(2.3145, 7, 1000.0), "learning_rate": MetricValue(1e-4, 7, 1000.0)}
+    alarms = [RunAlarm("nan", "x", 0, 1000.0), RunAlarm("hang", "y", None, 1000.0)]
+    assert format_row(MetricSummary()) == ""
+    assert format_row(MetricSummary(loss)) == "loss 2.314"
+    assert format_row(MetricSummary(loss, Progress(7, 100, 720.0))) == "loss 2.314, 12m 00s left"
+    assert format_row(MetricSummary(loss, Progress(7, 100, None), alarms)) == (
+        "loss 2.314, alarm nan, alarm hang"
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -213,14 +270,14 @@ def test_lines_that_are_no_records_are_left_out(bundle: Bundle, line: bytes) -> 
     bundle.write(line, numbers(1, loss=2.5), line)
     metrics = bundle.open()
     metrics.refresh()
-    assert [one.name for one in metrics.series()] == ["loss"]
+    assert [one.name for one in metrics.read()[0]] == ["loss"]
 
 
 def test_a_clock_that_goes_back_does_not_turn_a_curve(bundle: Bundle) -> None:
     bundle.write(numbers(5, loss=1.0), {**numbers(6, loss=2.0), "time": 3.0})
     metrics = bundle.open()
     metrics.refresh()
-    assert [moment for _, moment, _ in metrics.series()[0].points] == [1005.0, 1005.0]
+    assert [moment for _, moment, _ in metrics.read()[0][0].points] == [1005.0, 1005.0]
 
 
 def test_a_link_in_the_place_of_a_file_is_not_followed(bundle: Bundle, tmp_path: Path) -> None:
@@ -231,11 +288,11 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(bundle: Bundle, tmp_path:
     path.symlink_to(target)
     metrics = bundle.open(own=False)
     metrics.refresh()
-    assert [one.name for one in metrics.series()] == ["loss"]
+    assert [one.name for one in metrics.read()[0]] == ["loss"]
 
 
 def test_names_and_files_without_end(bundle: Bundle) -> None:
     bundle.write({**numbers(1), "values": {"x" * 10_000: 1.0}}, b"{" * 5_000_000)
     metrics = bundle.open()
     metrics.refresh()
-    assert [len(one.name) for one in metrics.series()] == [200]
+    assert [len(one.name) for one in metrics.read()[0]] == [200]

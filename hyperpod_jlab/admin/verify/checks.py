@@ -199,6 +199,14 @@ CLUSTER_FACTS = (
         "by hand",
         'Run `hpj submit --spec kind.json ...` with `{"kubernetes": {"kind": "HyperPodPyTorchJob"}}` on a cluster with the add-on. Kill a rank, then check `hpj show`.',
     ),
+    Fact(
+        "operator-log-rules",
+        "`hyperpodrun` applies the rules of `logMonitoringConfiguration` to the file `stdout.log` beside `TORCHELASTIC_ERROR_FILE`, and the operator restarts the job when one fires. `hyperpodrun` 1.1.3 does so; the operator's part is closed.",
+        (f"{_KUBERNETES}/kinds/hyperpod_job.py",),
+        "With `--stop-on hang`, a run whose launcher is stuck goes on until its time limit. The launcher's own alarms still work.",
+        "by hand",
+        "Do the same with `--stop-on hang`, then stop a pod's launcher (`kill -STOP`) for 20 minutes. Check the job's `restartCount`.",
+    ),
 )
 
 

@@ -399,21 +399,22 @@ def _is_usable(task: asyncio.Task[Relay]) -> bool:
     return False
 
 
+_REFUSALS = {
+    "nothing_listens": (
+        "no program",
+        "the program may still be starting, or listen on another port",
+    ),
+    "other_users_port": ("a program of another user", "let your program use another port"),
+}
+"""The program that listens, and the hint, by the relay's reason."""
+
+
 def _refusal_error(reason: str, node: str, port: int) -> HyperpodError:
     detail = {"node": node, "port": port}
-    if reason == "nothing_listens":
+    if reason in _REFUSALS:
+        listener, hint = _REFUSALS[reason]
         return RefusedError(
-            f"no program listens on port {port} of {node}",
-            code="nothing_listens",
-            hint="the program may still be starting, or listen on another port",
-            detail=detail,
-        )
-    if reason == "other_users_port":
-        return RefusedError(
-            f"a program of another user listens on port {port} of {node}",
-            code="other_users_port",
-            hint="let your program use another port",
-            detail=detail,
+            f"{listener} listens on port {port} of {node}", code=reason, hint=hint, detail=detail
         )
     return UnreachableError(
         f"port {port} of {node} cannot be reached: {reason}", hint="try again", detail=detail

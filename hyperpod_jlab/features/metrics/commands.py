@@ -18,13 +18,13 @@ from hyperpod_jlab.cli.numbers import (
     format_alarm,
     format_number,
     format_progress,
-    order_names,
     sparkline,
 )
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
 from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics, run_metrics
@@ -201,7 +201,7 @@ def _show_run(text: str, chosen: _Options) -> None:
         run = await hyperpod.runs.get(run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
         await asyncio.to_thread(printed.refresh)
-        series = printed.series(chosen.names, chosen.ranks)
+        series, _ = printed.read(chosen.names, chosen.ranks)
         series = [one for one in series if chosen.attempt in {None, one.attempt}]
         if chosen.last:
             series = [replace(one, points=one.points[-1:]) for one in series]

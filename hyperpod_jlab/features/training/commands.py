@@ -18,13 +18,13 @@ from hyperpod_jlab.cli.numbers import (
     format_alarm,
     format_number,
     format_progress,
-    order_names,
     sparkline,
 )
 from hyperpod_jlab.cli.output import Table, print_json, print_table
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.metric_names import order_names
 
 if TYPE_CHECKING:
     from hyperpod_jlab.features.training.service import Comparison

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.metric_names import main_name
 from hyperpod_jlab.features.training.service import Comparison, compare_runs
 from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary, RunMetrics
 from hyperpod_jlab.run.services import Hyperpod
@@ -18,7 +19,6 @@ from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
 
 _LOOK_EVERY_S = 0.1
 _SPARK_POINTS = 40
-_SPARK_NAMES = ("loss", "eval_loss", "accuracy")
 
 
 class SeriesQuery(RequestModel):
@@ -46,7 +46,7 @@ class RunSeries:
 
     Attributes:
         cursor: Continue after this answer with it.
-        is_whole: Whether the series begin anew: the cursor of the request was unknown, or there was none.
+        is_whole: Whether these are all points and not only new ones: the request had no cursor, or an unknown one.
     """
 
     run_id: str
@@ -132,8 +132,7 @@ def _numbers(hyperpod: Hyperpod, run_id: str) -> RunNumbers | None:
     summary = metrics.summary(ended=False)
     if not summary.metrics and not summary.alarms:
         return None
-    names = [*_SPARK_NAMES, *(name for name in summary.metrics if name != "epoch")]
-    name = next((one for one in names if one in summary.metrics), None)
+    name = main_name(summary.metrics)
     if name is None:
         return RunNumbers(run_id, summary)
     return RunNumbers(run_id, summary, name, metrics.course(name, _SPARK_POINTS))

@@ -35,7 +35,7 @@ class FileDifference:
     Attributes:
         path: Its path in the bundle.
         digests: The start of its SHA-256 in each run; null where the run has no such file.
-        diff: The lines that differ between the first and the last run, as a unified diff; empty if the file is no text.
+        diff: The lines that differ between the first and the last run, as a unified diff; empty if the file is not text.
     """
 
     path: str

@@ -27,9 +27,31 @@ _AGENT_PORT = 8080
 
 _SHELL_COMMAND = (
     "trap '' USR1 USR2; unset TORCHELASTIC_USE_AGENT_STORE; "
+    'export HYPERPOD_HEARTBEAT="${TORCHELASTIC_ERROR_FILE:+${TORCHELASTIC_ERROR_FILE%/*}/stdout.log}"; '
     'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
 )
-"""Signals meant for the ranks must not end the process that starts the launcher."""
+"""Signals meant for the ranks must not end the process that starts the launcher.
+
+The agent applies log rules to the file ``stdout.log`` beside the error file of its first process
+(its source, version 1.1.3: ``log_agent.py``). It creates this file only with ``--tee`` or
+``--redirects``, which would change the pod's log. So the launcher writes it, and only what the rule
+below looks for: the agent never sees the ranks' output.
+"""
+
+_SILENCE_S = 1200
+"""Twice the silence after which the launcher itself ends an attempt that hangs, so that the launcher acts first."""
+
+_HANG_RULE = {
+    "name": "hang",
+    "logPattern": "hyperpod: alive",
+    "expectedRecurringFrequencyInSeconds": _SILENCE_S,
+}
+"""The agent has the operator restart the job when the launcher's own signs of life stop.
+
+The other alarms have no rule: the launcher, which sees the ranks' output, ends the attempt on them,
+and a second restart by the operator would be for the same cause. Without
+``expectedStartCutOffInSeconds``, a launcher that never wrote a line (an older agent) is left alone.
+"""
 
 
 def _anti_affinity(labels: Mapping[str, str]) -> dict[str, Any]:
@@ -98,6 +120,8 @@ class HyperPodPyTorchJob:
         }
         if kind_input.time_limit is not None:
             policy["activeDeadlineSeconds"] = kind_input.time_limit
+        if "hang" in kind_input.stop_on:
+            policy["logMonitoringConfiguration"] = [dict(_HANG_RULE)]
         return {
             **build_head(self, kind_input),
             "spec": {

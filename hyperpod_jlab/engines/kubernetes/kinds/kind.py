@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.core.spec import AlarmCode
 
 # --------------------------------------------------------------------------------------------------
 # Failure messages from the operators' conditions. The texts are those of the training operator 1.8
@@ -261,6 +262,7 @@ class KindInput:
         is_retry: Whether to replace pods that were deleted, evicted or lost with their node.
         retries: How often HyperPod may resume it on other nodes, or None for never.
         array: For an array: the number of tasks, one pod each, and how many run at once.
+        stop_on: The alarms that end an attempt.
     """
 
     name: str
@@ -273,6 +275,7 @@ class KindInput:
     is_retry: bool = False
     retries: int | None = None
     array: tuple[int, int] | None = None
+    stop_on: Sequence[AlarmCode] = ()
 
 
 class Kind(Protocol):

@@ -330,6 +330,7 @@ def manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any
             is_retry=_is_retried_run(render_input, context),
             retries=find_retries(spec, context),
             array=_array(spec),
+            stop_on=spec.alarms.stop_on,
         )
     )
 

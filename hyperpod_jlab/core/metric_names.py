@@ -1,0 +1,23 @@
+"""Which of a run's numbers come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_RESULTS = ("loss", "eval_loss", "accuracy")
+_CONDITIONS = ("learning_rate", "tokens_per_second", "step_time")
+_NO_RESULT = "epoch"
+
+
+def order_names(names: Iterable[str]) -> list[str]:
+    """Names of series, the most important first; the epoch is left out."""
+    given = set(names)
+    known = [name for name in (*_RESULTS, *_CONDITIONS) if name in given]
+    return known + sorted(given - {*known, _NO_RESULT})
+
+
+def main_name(names: Iterable[str]) -> str | None:
+    """The name of the number that a list of runs shows: the loss, or what comes nearest; None if there is none."""
+    ordered = order_names(names)
+    results = [name for name in ordered if name in _RESULTS or name not in _CONDITIONS]
+    return next(iter([*results, *ordered]), None)
