@@ -4,6 +4,11 @@ import { momentText, shortMomentText } from '../components/words';
 import { IChart } from './data';
 import type { IPlot } from './plot';
 
+/** Load what draws charts. */
+export function loadPlot(): Promise<typeof import('./plot')> {
+  return import('./plot');
+}
+
 /**
  * A chart with its figures. What draws it is loaded with the first one.
  */
@@ -76,7 +81,7 @@ function usePlot(
   latest.current = chart;
   React.useEffect(() => {
     let wanted = true;
-    void import('./plot').then(({ drawPlot }) => {
+    void loadPlot().then(({ drawPlot }) => {
       if (wanted && node.current) {
         plot.current = drawPlot(node.current, latest.current, key, setAt);
       }

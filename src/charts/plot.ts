@@ -94,7 +94,8 @@ export function drawPlot(
   );
   const resized = new ResizeObserver(() => {
     const { clientHeight: height, clientWidth: width } = node;
-    if (width > 0) {
+    // It is told of the size once at first, which is no news.
+    if (width > 0 && (width !== plot.width || height !== plot.height)) {
       plot.setSize({ width, height });
     }
   });

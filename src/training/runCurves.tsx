@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { loadPlot } from '../charts/chart';
 import { Curves } from '../runs/curves';
 import { axisOf, ICurveView, namesOf, rankChart } from './curveData';
 import { ISeries } from './seriesModel';
@@ -19,7 +20,7 @@ export function RunCurves(props: {
   const [view, setView] = useCurveView(series);
   const [isAll, setAll] = React.useState(false);
   // What draws is on its way while the numbers are.
-  React.useEffect(() => void import('../charts/plot'), []);
+  React.useEffect(() => void loadPlot(), []);
   const names = namesOf(series);
   const shown = isAll ? names : names.slice(0, FIRST_CHARTS);
   const charts = React.useMemo(
