@@ -122,11 +122,57 @@ export function rankChart(
       trans.__('Rank %1', rank)
     )
   );
-  const isBand = courses.length > MAX_CURVES;
-  return chartOf(name, isBand ? courses.slice(0, 1) : courses, view, {
-    bandOf: isBand ? courses : null,
-    trans
+  if (courses.length <= MAX_CURVES) {
+    return chartOf(name, courses, view, { bandOf: null, trans });
+  }
+  const [first] = courses;
+  const others = standingOut(courses).filter(one => one !== first);
+  return chartOf(name, [first, ...others], view, { bandOf: courses, trans });
+}
+
+/** Of the ranks of a band, those with a curve of their own beside the first. */
+const MAX_NAMED = 3;
+
+/** Times the usual distance from the median, from which on a rank stands out. */
+const FAR = 8;
+
+/** Part of the median that it must be away from it in any case. */
+const MIN_PART = 0.05;
+
+/** The ranks that are behind the others, or whose newest value is far from theirs or not finite; the farthest first. */
+function standingOut(courses: readonly ICourse[]): readonly ICourse[] {
+  const begun = courses.filter(one => one.points.length > 0);
+  const ends = begun.map(({ points }) => points[points.length - 1]);
+  const steps = distances(ends.map(([place]) => place));
+  const values = distances(ends.map(([, value]) => value));
+  return begun
+    .map((course, at) => ({
+      course,
+      far: Math.max(-steps[at], Math.abs(values[at]))
+    }))
+    .filter(one => one.far > 1)
+    .sort((one, other) => other.far - one.far)
+    .slice(0, MAX_NAMED)
+    .map(one => one.course);
+}
+
+/** How far values are above their median; from 1 on they stand out, as those that are not finite do. */
+function distances(values: readonly (number | null)[]): readonly number[] {
+  const finite = values.flatMap(one => one ?? []);
+  const middle = median(finite);
+  const usual = median(finite.map(one => Math.abs(one - middle)));
+  const limit = Math.max(FAR * usual, MIN_PART * Math.abs(middle));
+  return values.map(one => {
+    if (one === null) {
+      return finite.length > 0 ? Infinity : 0;
+    }
+    return one === middle ? 0 : (one - middle) / limit;
   });
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
 /** The chart of one name with a curve for each course. */

@@ -87,6 +87,26 @@ describe('curves of what ranks print', () => {
     expect(few.band).toBeNull();
   });
 
+  it('name the ranks that stand out of a band', () => {
+    const points = (last: number | null, steps = 20): ISeries['points'] =>
+      Array.from({ length: steps }, (_, at) => [
+        at + 1,
+        at,
+        at === steps - 1 ? last : 3
+      ]);
+    const many = Array.from({ length: 64 }, (_, rank) =>
+      series('loss', points(2 + (rank % 7) / 100), rank)
+    );
+    many[5] = series('loss', points(9), 5);
+    many[40] = series('loss', points(2, 11), 40);
+    many[63] = series('loss', points(null), 63);
+    const view = { x: 'step', isLog: false, smoothing: 0 } as const;
+    const labels = rankChart('loss', many, view, trans).curves.map(
+      one => one.label
+    );
+    expect(labels).toEqual(['Rank 0', 'Rank 63', 'Rank 5', 'Rank 40']);
+  });
+
   it('show a value that is not finite as a gap, and say so', () => {
     const view = { x: 'step', isLog: false, smoothing: 0.5 } as const;
     const chart = rankChart(
