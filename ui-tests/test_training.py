@@ -6,7 +6,7 @@ import secrets
 
 from lab_page import PANEL, RUN_PAGE, execute, open_lab, open_run, run_tab, use_theme, violations
 from lab_server import LabServer
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 RUNS_PAGE = ".jp-HyperPod-RunsPage"
 COMPARE_PAGE = ".jp-HyperPod-ComparePage"
@@ -74,6 +74,13 @@ def test_curves_alarms_and_comparison(page: Page, lab: LabServer, console: list[
     assert console == []
 
 
+def is_kept(request: Request) -> bool:
+    """Whether the order of the runs is written into the workspace."""
+    body = request.post_data or ""
+    wanted = ('"metric":"loss"', '"isFalling":true', '"sort":"numbers"')
+    return request.method == "PUT" and all(words in body for words in wanted)
+
+
 def test_runs_are_sorted_by_a_number_and_nan_is_said(
     page: Page, lab: LabServer, console: list[str]
 ) -> None:
@@ -109,15 +116,17 @@ def test_runs_are_sorted_by_a_number_and_nan_is_said(
     choose.click()
     page.locator(".lm-Menu-item").filter(has_text="loss").click()
     expect(numbers).to_have_text(["0.25", "1.5", "NaN"])
-    head.get_by_role("button", name="loss").click()
-    expect(numbers).to_have_text(["1.5", "0.25", "NaN"])
+    with page.expect_response(lambda answer: is_kept(answer.request)):
+        head.get_by_role("button", name="loss").click()
+        expect(numbers).to_have_text(["1.5", "0.25", "NaN"])
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         assert violations(page, RUNS_PAGE) == []
     # The choice outlives the page.
     page.reload()
-    page.wait_for_function("window.jupyterapp !== undefined")
-    execute(page, "hyperpod:open-runs", keep=False)
+    command = "hyperpod:open-runs"
+    page.wait_for_function(f"window.jupyterapp?.commands.hasCommand('{command}')")
+    execute(page, command, keep=False)
     expect(head.get_by_role("button", name="loss")).to_be_visible()
     expect(head).to_have_attribute("aria-sort", "descending")
     for name in ("low", "none"):

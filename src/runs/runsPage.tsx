@@ -144,18 +144,8 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
         actions.openRun(id, pin);
       }
     },
-    remove: ids => end(byIds(found, ids))
+    remove: ids => endRuns(byIds(found, ids), actions)
   });
-  // What is at work is cancelled; where nothing is, runs are deleted.
-  const end = (runs: readonly IRun[]) => {
-    const active = runs.filter(canCancel);
-    const ended = runs.filter(canDelete);
-    if (active.length > 0) {
-      actions.cancel(active);
-    } else if (ended.length > 0) {
-      actions.remove(ended);
-    }
-  };
   const older = () => {
     if (model.more && found.length < most + ROWS) {
       void model.loadMore(ROWS);
@@ -225,6 +215,17 @@ function Runs(props: IProps & { isShown: boolean }): JSX.Element {
       />
     </div>
   );
+}
+
+/** Cancel runs that are at work; where there are none, delete them. */
+function endRuns(runs: readonly IRun[], actions: IRunsActions): void {
+  const active = runs.filter(canCancel);
+  const ended = runs.filter(canDelete);
+  if (active.length > 0) {
+    actions.cancel(active);
+  } else if (ended.length > 0) {
+    actions.remove(ended);
+  }
 }
 
 /** The numbers that the column of numbers can show. */

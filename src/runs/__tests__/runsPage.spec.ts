@@ -212,7 +212,10 @@ describe('The page of runs', () => {
       nameView: () => Promise.resolve('Mine')
     };
     views = new RunsViews(null);
-    newest = new NumbersModel({ summaries: async () => summaries }, model);
+    newest = new NumbersModel(
+      { summaries: () => Promise.resolve(summaries) },
+      model
+    );
     page = new RunsPage({
       model,
       numbers: newest,
