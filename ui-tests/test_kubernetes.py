@@ -132,18 +132,23 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     open_lab(page, admin_lab)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shown = open_run(page, run_id)
-    # From each node: the port of node 0 is opened below.
-    serving = shown.locator(".jp-HyperPod-LogRow").filter(has_text=SERVING)
-    expect(serving).to_have_count(2, timeout=SLOW)
+    wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
     run_tab(shown, "Overview")
     expect(shown.locator(".jp-HyperPod-Details")).to_contain_text("PyTorchJob")
+    # The line above may be another node's: the port of node 0 is opened once the launcher has seen it.
+    seen = shown.get_by_role("button", name="Open TensorBoard (node 0)")
+    expect(seen).to_be_visible(timeout=SLOW)
     shown.get_by_text("Ports and shells").focus()
     page.keyboard.press("Enter")
     expect(shown.get_by_role("list", name="Shell commands")).to_be_visible()
     expect(shown.get_by_label("Port")).to_have_value("6006")
     with page.context.expect_page() as opened:
         shown.get_by_role("button", name="Open port").click()
+    expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
+    opened.value.close()
+    with page.context.expect_page() as opened:
+        seen.click()
     expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
     opened.value.close()
     shown.get_by_role("button", name=re.compile("Copy the command for a shell on 0")).click()
