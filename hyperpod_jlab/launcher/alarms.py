@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from typing import Callable, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -35,6 +36,8 @@ class LossAlarms:
     DEVIATIONS = 8.0
     MIN_RISE = 0.3
     """Part of the usual value by which it must have risen in any case."""
+    RECORD = re.compile(r"(?:^|[^a-z])(?:best|min|lowest)(?:[^a-z]|$)")
+    """Names of the best value so far, which begins as infinite in many programs."""
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
@@ -48,7 +51,10 @@ class LossAlarms:
         alarms: List[Alarm] = []
         for name, value in values.items():
             is_new = name not in self._finite
-            if "loss" not in name.lower() or (is_new and len(self._finite) >= self.MAX_NAMES):
+            lowered = name.lower()
+            if "loss" not in lowered or self.RECORD.search(lowered):
+                continue
+            if is_new and len(self._finite) >= self.MAX_NAMES:
                 continue
             self._finite.setdefault(name, 0)
             where = "" if step is None else " at step %d" % step
@@ -164,7 +170,8 @@ class HangAlarm:
     def is_certain(self, courses: Sequence[Course], now: float) -> bool:
         """Whether the silence has lasted so long that the attempt may be ended."""
         known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
-        return self._is_fired and all(
+        is_silent = self._is_fired and bool(known)
+        return is_silent and all(
             now - max(one.reported_at or 0.0, one.printed_at or 0.0)
             > max(self.STOP_AFTER_S, self.STOP_TIMES * median(one.intervals))
             for one in known

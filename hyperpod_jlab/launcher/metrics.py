@@ -10,7 +10,19 @@ import re
 import select
 import signal
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Pattern, Set, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Pattern,
+    Set,
+    Tuple,
+)
 
 from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
 from .bundle_files import AttemptPaths, BundleFiles, read_json
@@ -26,7 +38,7 @@ from .metric_lines import (
 )
 from .other_nodes import OtherNodes, Pace
 from .processes import Child, Children
-from .system import send, topmost_catchers
+from .system import describe_end, send, topmost_catchers
 
 EXIT_ALARM = 10
 """The process ended because an alarm is to end the attempt."""
@@ -179,6 +191,12 @@ class RankReader:
         records += self._spacing.take(document, now)
         alarms += self._losses.add(values, numbers.step, seconds)
 
+    def skip(self) -> None:
+        """Leave out what is there."""
+        with contextlib.suppress(OSError):
+            self._offset = os.stat(self._path).st_size
+            self._is_cut = True
+
     def _new_bytes(self) -> bytes:
         try:
             if self._descriptor is None:
@@ -246,7 +264,8 @@ class AlarmActions:
         self._stop_on = options.get("stop_on") or []
         self._run_id = run_id
         self._node_rank = node_rank
-        self._running: List[Tuple[Any, float]] = []
+        self._running: List[Tuple[Any, float, str]] = []
+        """Process, when it is to be killed, and what it is for people; the latter is empty where nobody waits for its result."""
         self._threads: List[Any] = []
 
     def run_beside(self, command: List[str], seconds: float) -> None:
@@ -255,7 +274,7 @@ class AlarmActions:
 
         with contextlib.suppress(OSError, ValueError):
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-            self._running.append((process, time.monotonic() + seconds))
+            self._running.append((process, time.monotonic() + seconds, ""))
 
     def finish(self, seconds: float) -> None:
         """Give what was begun some time to get through."""
@@ -279,9 +298,13 @@ class AlarmActions:
 
     def poll(self, now: float) -> None:
         """End commands that take too long."""
-        for process, kill_at in list(self._running):
-            if process.poll() is not None:
-                self._running.remove((process, kill_at))
+        for entry in list(self._running):
+            process, kill_at, name = entry
+            code = process.poll()
+            if code is not None:
+                self._running.remove(entry)
+                if code and name:
+                    write_note("%s failed with %d" % (name, code))
             elif now >= kill_at:
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -306,7 +329,8 @@ class AlarmActions:
         except (OSError, ValueError) as error:
             write_note("the alarm's command could not be started: %s" % error)
             return
-        self._running.append((process, time.monotonic() + self.TIMEOUT_S))
+        name = "the command of the alarm %s" % alarm.code
+        self._running.append((process, time.monotonic() + self.TIMEOUT_S, name))
 
     def _post(self, url: str, alarm: Alarm) -> None:
         import threading
@@ -353,15 +377,17 @@ class MetricsProcess:
     CHECK_EVERY_S = 1.0
     LATE_S = 5.0
     """A turn that comes so late was held up, as by a stopped node."""
-    FINISH_S, LAST_FINISH_S = 10.0, 1.0
-    """Seconds that commands and webhooks have before the attempt is ended, and when the ranks have ended by themselves."""
+    FINISH_S = 10.0
+    """Seconds that commands and webhooks have at the end of the attempt."""
+    REPEAT_S = 60.0
+    """Seconds from one call of the command and the webhook for an alarm to the next one, if it was over meanwhile."""
     LATER_S = 2.0
     """How much longer than node 0, which sees the ranks of all nodes, another node waits until it calls a silence a hang."""
     MAX_STACKS = 8
     """Ranks whose stacks are taken by py-spy."""
     STACK_TIMEOUT_S = 5.0
 
-    def __init__(self, attempt_paths: AttemptPaths) -> None:
+    def __init__(self, attempt_paths: AttemptPaths, is_restart: bool = False) -> None:
         self._paths = attempt_paths
         plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
         processes = 1 if plan.get("launcher") == "none" else int(plan.get("processes_per_node", 1))
@@ -371,12 +397,19 @@ class MetricsProcess:
             RankReader(self._paths.rank_log(local_rank), first + local_rank, patterns)
             for local_rank in range(processes)
         ]
+        if is_restart:
+            for rank in self._ranks:
+                rank.skip()
         self._actions = AlarmActions(
             plan.get("alarms") or {}, str(plan.get("run_id")), attempt_paths.node_rank
         )
         self._stop_text: Optional[str] = None
         self._hang_text = ""
         self._told_codes: Set[str] = set()
+        self._active: Dict[str, Set[Optional[int]]] = {}
+        """The ranks by the code of their alarms."""
+        self._ended_ranks: FrozenSet[int] = frozenset()
+        self._record_time = 0
         self._files = BundleFiles(attempt_paths.bundle)
         self._file = MetricFile(self._files, self._paths.metrics)
         self._hang, self._straggler, self._gpu = HangAlarm(), StragglerAlarm(), GpuAlarm()
@@ -424,8 +457,12 @@ class MetricsProcess:
             pause = max(self._delay, cost / self.MAX_SHARE)
             if select.select([wake_up], [], [], pause)[0]:
                 is_stopping = signal.SIGTERM in os.read(wake_up, 4096)
-        self.turn(time.monotonic(), True)
-        self._actions.finish(self.LAST_FINISH_S)
+        now = time.monotonic()
+        self.turn(now, True)
+        hang = self._check_hang(self._running_courses(), now, time.time())
+        if hang is not None and hang.is_over:
+            self._write([], [hang])
+        self._actions.finish(self.FINISH_S)
         return 0
 
     def turn(self, now: float, is_last: bool) -> bool:
@@ -439,8 +476,21 @@ class MetricsProcess:
         self._write(records, alarms)
         return any(rank.course.printed_at == now for rank in self._ranks)
 
-    def _check(self, now: float) -> List[Alarm]:
+    def _running_courses(self) -> List[Course]:
+        """Of the ranks that have not ended, as the node's record says."""
+        with contextlib.suppress(OSError, KeyError, TypeError):
+            changed = os.stat(self._paths.node_record).st_mtime_ns
+            if changed != self._record_time:
+                self._record_time = changed
+                states = (read_json(self._paths.node_record) or {})["ranks"]
+                self._ended_ranks = frozenset(
+                    state["rank"] for state in states if state["ended_at"] is not None
+                )
         courses = [rank.course for rank in self._ranks]
+        return [one for one in courses if one.rank not in self._ended_ranks]
+
+    def _check(self, now: float) -> List[Alarm]:
+        courses = self._running_courses()
         seconds = time.time()
         hang = self._check_hang(courses, now, seconds)
         if self._actions.is_end("hang") and self._hang.is_certain(courses, now):
@@ -526,10 +576,15 @@ class MetricsProcess:
         for alarm in alarms:
             document: Dict[str, Any] = {"time": round(time.time(), 3), "alarm": alarm.code}
             document.update(rank=alarm.rank, since=round(alarm.since, 3))
+            active = self._active.setdefault(alarm.code, set())
             if alarm.is_over:
                 document["over"] = True
+                active.discard(alarm.rank)
+                if not active:
+                    self._note_end(alarm.code)
             else:
                 document["message"] = alarm.message
+                active.add(alarm.rank)
                 self._act(alarm)
             documents.append(document)
         self._file.write(documents)
@@ -545,15 +600,31 @@ class MetricsProcess:
         elif self._actions.is_end(alarm.code) and self._stop_text is None:
             self._stop_text = "%s: %s%s" % (alarm.code, whose, alarm.message)
 
+    def _told_path(self, code: str) -> str:
+        return os.path.join(self._paths.status, ".alarm-%s.json" % code)
+
     def _is_first(self, alarm: Alarm) -> bool:
-        """Whether no rank and no other node has raised this alarm in this attempt: one cause is told once."""
-        path = os.path.join(self._paths.status, ".alarm-%s.json" % alarm.code)
+        """Whether no rank and no other node has raised this alarm, or whoever did says that it is over: one cause is told once."""
+        path, now = self._told_path(alarm.code), time.time()
+        is_known = alarm.code in self._told_codes
+        self._told_codes.add(alarm.code)
+        told = read_json(path) or {}
+        if told.get("over") is True and now - float(told.get("time") or 0.0) >= self.REPEAT_S:
+            with contextlib.suppress(OSError):  # of several nodes one comes first
+                os.rename(path, path + ".over")
+        record = {"time": now, "node_rank": self._paths.node_rank, "rank": alarm.rank}
         try:
-            return self._files.write_once(path, {"time": time.time(), "rank": alarm.rank})
+            return self._files.write_once(path, record)
         except OSError:
-            return alarm.code not in self._told_codes
-        finally:
-            self._told_codes.add(alarm.code)
+            return not is_known
+
+    def _note_end(self, code: str) -> None:
+        """None of this node's alarms of a kind is left."""
+        path = self._told_path(code)
+        told = read_json(path) or {}
+        if told.get("node_rank") == self._paths.node_rank:
+            with contextlib.suppress(OSError):
+                self._files.write(path, {**told, "over": True})
 
     def _print_stacks(self) -> None:
         """Where the ranks are: those that catch the signal write it to their own logs, of the others py-spy, if it is on the node, to the node's log."""
@@ -609,37 +680,65 @@ def compile_patterns(texts: Mapping[str, Any]) -> Dict[str, "Pattern[bytes]"]:
 class MetricsChild:
     """The process that reads the numbers, as the node sees it. Without it the node runs as well."""
 
-    STOP_TIMEOUT_S = 2.0
+    STOP_TIMEOUT_S = MetricsProcess.FINISH_S + 2.0
+    MAX_RESTARTS = 3
 
-    def __init__(self, children: Children, attempt_paths: AttemptPaths) -> None:
+    def __init__(
+        self, children: Children, attempt_paths: AttemptPaths, log_note: Callable[[str], None]
+    ) -> None:
+        self._children = children
+        self._paths = attempt_paths
+        self._log_note = log_note
         self._child: Optional[Child] = None
         self._kill_at: Optional[float] = None
-        self._stop_path = attempt_paths.alarm_stop
-        self._is_told = False
-        with contextlib.suppress(LauncherError):
-            self._child = children.fork("metrics", lambda: run_metrics(attempt_paths))
+        self._restarts = 0
+        self._start()
 
-    def poll(self) -> Optional[str]:
-        """Why an alarm ends the attempt, if one does. A pattern that never comes to an end must not hold up the node's."""
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
-            self._kill_at = None
-            if self._child is not None and not self._child.ended:
-                send(self._child.pid, signal.SIGKILL)
+    def _start(self) -> None:
+        paths, is_restart = self._paths, self._restarts > 0
+        self._child = None
+        with contextlib.suppress(LauncherError):
+            self._child = self._children.fork("metrics", lambda: run_metrics(paths, is_restart))
+
+    def poll(self, is_ending: bool) -> Optional[str]:
+        """Why an alarm ends the attempt, if one does; said once. A process that was killed, as for want of memory, is started again.
+
+        Args:
+            is_ending: Whether the node is ending all of its processes.
+        """
         child = self._child
-        if child is None or not child.ended or child.exit_code != EXIT_ALARM or self._is_told:
+        if child is None:
             return None
-        self._is_told = True
-        return str((read_json(self._stop_path) or {}).get("message", "an alarm"))[:1000]
+        if not child.ended:
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                send(child.pid, signal.SIGKILL)
+            return None
+        self._child = None
+        if child.exit_code == EXIT_ALARM:
+            record = read_json(self._paths.alarm_stop) or {}
+            return str(record.get("message", "an alarm"))[:1000]
+        if child.exit_code and self._kill_at is None and not is_ending:
+            text = "the process that reads numbers %s"
+            self._log_note(text % describe_end(child.exit_code, child.signal))
+            if self._restarts < self.MAX_RESTARTS:
+                self._restarts += 1
+                self._start()
+        return None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._child is not None
 
     def stop(self) -> None:
-        """The ranks have ended: it reads the rest and ends."""
+        """The ranks have ended: it reads the rest, gives what an alarm has started some seconds, and ends."""
         if self._child is not None and not self._child.ended and self._kill_at is None:
             send(self._child.pid, signal.SIGTERM)
             self._kill_at = time.monotonic() + self.STOP_TIMEOUT_S
 
 
-def run_metrics(attempt_paths: AttemptPaths) -> int:
-    """Be the process that reads the numbers."""
+def run_metrics(attempt_paths: AttemptPaths, is_restart: bool = False) -> int:
+    """Be the process that reads the numbers; of a restart only those that come from now on."""
     with contextlib.suppress(OSError):
         os.nice(5)
-    return MetricsProcess(attempt_paths).run()
+    return MetricsProcess(attempt_paths, is_restart).run()

@@ -129,8 +129,9 @@ class Node:
             self._write_record()
         if self._resources is not None and self._process_ending is None:
             self._resources.poll(self._running_ranks())
-        alarm = self._metrics.poll() if self._metrics is not None else None
-        if alarm is not None and self._process_ending is None and self._stopped_by is None:
+        is_ending = self._process_ending is not None or self._stopped_by is not None
+        alarm = self._metrics.poll(is_ending) if self._metrics is not None else None
+        if alarm is not None and not is_ending:
             raise LauncherError("alarm", "ended by the alarm " + alarm, exit_code=1)
         if self._stopped_by is None and self._process_ending is None:
             reason = self._control.stop or self._peers.poll()
@@ -227,7 +228,7 @@ class Node:
         self._ranks.start()
         if self._frames is not None:
             self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
-        self._metrics = MetricsChild(self._children, self._attempt_paths)
+        self._metrics = MetricsChild(self._children, self._attempt_paths, self._log.note)
         self._write_record()
 
     def _read_plan(self) -> Plan:
@@ -347,8 +348,8 @@ class Node:
         if ranks is not None:
             grace, natural = ranks.grace, ranks.ended and not ranks.failing
             ranks.is_stopping = True
-            if natural and self._metrics is not None:
-                self._metrics.stop()
+            if natural:
+                self._finish_metrics()
         # What the ranks leave behind often ends by itself, just after them.
         ending = ProcessTermination(self._belongings.find, grace, 0.25 if natural else 0.0)
         self._process_ending = ending
@@ -364,6 +365,15 @@ class Node:
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
                 self._log.note("%s: %s" % (text, ", ".join(names[:20])))
+
+    def _finish_metrics(self) -> None:
+        """Let the last numbers be read, and what an alarm has started come to its end."""
+        metrics = self._metrics
+        if metrics is None:
+            return
+        metrics.stop()
+        while metrics.is_running and self._stopped_by is None:
+            self.poll()
 
     def _finish(self) -> int:
         """The last words: errors, logs, records."""

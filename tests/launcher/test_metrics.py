@@ -14,10 +14,24 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.launcher.alarms import Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
+from hyperpod_jlab.launcher.alarms import (
+    Alarm,
+    Course,
+    GpuAlarm,
+    HangAlarm,
+    LossAlarms,
+    StragglerAlarm,
+)
 from hyperpod_jlab.launcher.assemble import launcher_source
+from hyperpod_jlab.launcher.bundle_files import AttemptPaths
 from hyperpod_jlab.launcher.metric_lines import LineNumbers, MetricParser, may_have_numbers
-from hyperpod_jlab.launcher.metrics import RankReader, Spacing, compile_patterns
+from hyperpod_jlab.launcher.metrics import (
+    AlarmActions,
+    MetricsProcess,
+    RankReader,
+    Spacing,
+    compile_patterns,
+)
 
 RECORDS = Path(__file__).parent / "trainers"
 
@@ -302,6 +316,51 @@ def test_a_loss_that_is_not_finite_is_told_once_until_it_is_over() -> None:
         ("nan", False, 2),
     ]
     assert told[0].message == "loss is nan at step 3"
+
+
+def test_the_best_loss_so_far_begins_as_infinite() -> None:
+    alarms = LossAlarms(0)
+    names = ("best_loss", "best_val_loss", "min_loss", "val/best loss", "lowest-loss")
+    assert alarms.add(dict.fromkeys(names, math.inf), 0, 1.0) == []
+    assert [one.code for one in alarms.add({"aux_loss": math.nan}, 0, 1.0)] == ["nan"]
+    assert [one.code for one in alarms.add({"minority_loss": math.inf}, 0, 1.0)] == ["nan"]
+
+
+def test_an_alarm_that_was_over_is_told_again_after_a_while(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bundle / "launch.json").write_text('{"format": 1, "run_id": "r", "nodes": 2}')
+    told: list[tuple[int, int | None]] = []
+    one, other = (
+        MetricsProcess(AttemptPaths(str(bundle), str(bundle), 1, node)) for node in (0, 1)
+    )
+
+    def take(actions: AlarmActions, alarm: Alarm) -> None:
+        told.append((actions._node_rank, alarm.rank))
+
+    monkeypatch.setattr(AlarmActions, "take", take)
+
+    def tell(process: MetricsProcess, rank: int, *, is_over: bool = False) -> None:
+        process._write([], [Alarm("nan", "loss is nan", rank, 1.0, is_over)])
+
+    tell(one, 0)
+    tell(one, 1)
+    tell(other, 2)
+    assert told == [(0, 0)]
+    tell(one, 0, is_over=True)  # rank 1 still has it
+    monkeypatch.setattr(MetricsProcess, "REPEAT_S", 0.0)
+    tell(other, 3)
+    assert told == [(0, 0)]
+    tell(one, 1, is_over=True)
+    tell(other, 2, is_over=True)
+    monkeypatch.setattr(MetricsProcess, "REPEAT_S", 60.0)
+    tell(one, 0)
+    assert told == [(0, 0)]
+    tell(one, 0, is_over=True)
+    monkeypatch.setattr(MetricsProcess, "REPEAT_S", 0.0)
+    tell(other, 2)
+    tell(one, 0)
+    assert told == [(0, 0), (1, 2)]
 
 
 def test_a_loss_far_above_its_course() -> None:

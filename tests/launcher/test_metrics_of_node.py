@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -20,6 +21,13 @@ for step in range(1, 31):
 def records_of(bundle):
     path = bundle.folder / "logs" / "attempt-1" / "node-0.metrics.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def reader_of(launcher):
+    """The id of the process that reads the numbers."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    [pid] = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "metrics\n"]
+    return int(pid)
 
 
 def test_the_last_line_of_a_rank_is_read_before_the_node_ends(bundle):
@@ -129,8 +137,7 @@ def test_it_is_a_copy_of_the_launcher_that_holds_nothing_of_it(bundle):
     launcher = bundle.start()
     logs = bundle.folder / "logs" / "attempt-1"
     until(lambda: list(logs.glob("*.metrics.jsonl")), "a number")
-    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    [pid] = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "metrics\n"]
+    pid = reader_of(launcher)
     held = [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
     own = ("/dev/null", str(logs / "node-0.log"), str(logs / "node-0.rank-0.log"))
     assert [one for one in held if not one.startswith((*own, str(logs / "node-0.metrics")))] == [
@@ -144,3 +151,46 @@ def test_it_is_a_copy_of_the_launcher_that_holds_nothing_of_it(bundle):
     launcher.communicate(timeout=30)
     assert launcher.returncode != 0
     until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
+
+
+def test_a_rank_that_has_ended_does_not_hang(bundle):
+    bundle.script(
+        """
+import os, time
+if os.environ["RANK"] == "0":
+    for step in range(1, 21):
+        print(f"step {step} loss {3 / step}", flush=True)
+        time.sleep(0.02)
+else:
+    for number in range(45):
+        print("working", number, flush=True)
+        time.sleep(0.2)
+""",
+        processes_per_node=2,
+    )
+    assert bundle.run().returncode == 0
+    assert alarms_of(bundle) == []
+
+
+def test_a_command_goes_on_for_some_seconds_after_the_ranks_and_its_failure_is_noted(bundle):
+    command = 'sleep 2; touch "$HYPERPOD_ALARM_CODE.told"; exit 7'
+    folder = bundle.folder / "work"
+    bundle.shell("echo step 1 loss nan", alarms={"command": f"cd '{folder}'; {command}"})
+    assert bundle.run().returncode == 0
+    assert (folder / "nan.told").exists()
+    assert "the command of the alarm nan failed with 7" in bundle.node_log()
+
+
+def test_a_reader_that_was_killed_is_started_again(bundle):
+    bundle.script(
+        "import time\nfor step in range(1, 101): print('step', step, 'loss', 0.5, flush=True); time.sleep(0.05)"
+    )
+    launcher = bundle.start()
+    metrics_file = bundle.folder / "logs" / "attempt-1" / "node-0.metrics.jsonl"
+    until(metrics_file.exists, "a number")
+    os.kill(reader_of(launcher), signal.SIGKILL)
+    assert launcher.wait(30) == 0
+    assert "the process that reads numbers was ended by SIGKILL" in bundle.node_log()
+    steps = [one["step"] for one in records_of(bundle) if "step" in one]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 100
