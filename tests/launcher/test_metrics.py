@@ -533,7 +533,7 @@ def test_an_alarm_runs_its_command_once_and_ends_the_attempt(bundle: Path, start
     write(bundle, b"step 1 loss nan\nstep 2 loss nan\n")
     assert process.wait(20) == 10
     stop = json.loads((bundle / "status" / "attempt-1" / ".node-0.alarm.json").read_text())
-    assert stop == {"message": "nan: loss is nan at step 1"}
+    assert stop == {"message": "nan: rank 0: loss is nan at step 1"}
     until(told.exists)
     until(lambda: told.read_text() == "nan 0 loss is nan at step 1\n")
     (alarm,) = [one for one in records(bundle) if "alarm" in one]
