@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
-from hyperpod_jlab.core.fields import NOT_BOOL, DescribedModel
+from hyperpod_jlab.core.fields import NOT_BOOL, DescribedModel, MetricPatterns
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
@@ -218,6 +218,8 @@ class Settings(DescribedModel):
     """Cluster for runs that do not name a cluster."""
     storage: StorageConfig = StorageConfig()
     """The storage partition."""
+    metric_patterns: MetricPatterns = Field({})
+    """Further numbers to read from the output of each run, by name: a regular expression with one group, which is the number. A spec's pattern of the same name is used instead."""
     clusters: dict[ClusterName, ClusterConfig] = Field({})
     """Clusters by name; ``local`` always exists."""
 

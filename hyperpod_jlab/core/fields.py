@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,3 +121,34 @@ def _check_array(text: str) -> str:
 
 ArrayText = Annotated[str, AfterValidator(_check_array)]
 """An array as text that `parse_array` accepts."""
+
+_MAX_PATTERNS = 50
+_MAX_PATTERN = 500
+_METRIC_NAME = re.compile(r"[\w./@%:-]{1,80}")
+
+
+def _check_patterns(patterns: dict[str, str]) -> dict[str, str]:
+    if len(patterns) > _MAX_PATTERNS:
+        raise ValueError(f"at most {_MAX_PATTERNS} patterns are allowed")
+    for name, text in patterns.items():
+        if not _METRIC_NAME.fullmatch(name):
+            raise ValueError(
+                f"'{name[:60]}' is not a name: use up to 80 letters, digits and . / @ % : _ -"
+            )
+        if len(text) > _MAX_PATTERN:
+            raise ValueError(f"the pattern of '{name}' is longer than {_MAX_PATTERN} characters")
+        try:
+            groups = re.compile(text.encode()).groups
+        except (re.error, UnicodeError) as error:
+            raise ValueError(
+                f"the pattern of '{name}' is not a regular expression: {error}"
+            ) from error
+        if groups != 1:
+            raise ValueError(
+                f"the pattern of '{name}' has {groups} groups; it needs one, around the number"
+            )
+    return patterns
+
+
+MetricPatterns = Annotated[dict[str, str], AfterValidator(_check_patterns)]
+"""Regular expressions with one group, which is a number, by the number's name."""

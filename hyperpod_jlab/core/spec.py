@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from hyperpod_jlab.core.fields import NOT_BOOL, ArrayText, DescribedModel, Duration, Size
+from hyperpod_jlab.core.fields import (
+    NOT_BOOL,
+    ArrayText,
+    DescribedModel,
+    Duration,
+    MetricPatterns,
+    Size,
+)
 from hyperpod_jlab.core.options import option
 from hyperpod_jlab.core.quantities import parse_ranges
 from hyperpod_jlab.core.run_id import RUN_ID
@@ -306,34 +313,6 @@ def _check_run_ids(ids: list[str]) -> list[str]:
     return ids
 
 
-_MAX_PATTERNS = 50
-_MAX_PATTERN = 500
-_METRIC_NAME = re.compile(r"[\w./@%:-]{1,80}")
-
-
-def _check_patterns(patterns: dict[str, str]) -> dict[str, str]:
-    if len(patterns) > _MAX_PATTERNS:
-        raise ValueError(f"at most {_MAX_PATTERNS} patterns are allowed")
-    for name, text in patterns.items():
-        if not _METRIC_NAME.fullmatch(name):
-            raise ValueError(
-                f"'{name[:60]}' is not a name: use up to 80 letters, digits and . / @ % : _ -"
-            )
-        if len(text) > _MAX_PATTERN:
-            raise ValueError(f"the pattern of '{name}' is longer than {_MAX_PATTERN} characters")
-        try:
-            groups = re.compile(text.encode()).groups
-        except (re.error, UnicodeError) as error:
-            raise ValueError(
-                f"the pattern of '{name}' is not a regular expression: {error}"
-            ) from error
-        if groups != 1:
-            raise ValueError(
-                f"the pattern of '{name}' has {groups} groups; it needs one, around the number"
-            )
-    return patterns
-
-
 AlarmCode = Literal["nan", "spike", "hang", "straggler", "gpu_idle"]
 """Causes of alarms: a loss that is not finite, a loss far above its course, no output and no progress, a slow rank, an idle GPU."""
 
@@ -409,9 +388,7 @@ class JobSpec(DescribedModel):
     array: Annotated[ArrayText | None, option("--array", metavar="INDICES")] = None
     """Indices of an array of child runs, such as 0-9%4. The number after % limits how many run at once."""
     metric_patterns: Annotated[
-        dict[str, str],
-        AfterValidator(_check_patterns),
-        option("--metric", metavar="NAME=REGEX", repeat="map"),
+        MetricPatterns, option("--metric", metavar="NAME=REGEX", repeat="map")
     ] = Field(default_factory=dict)
     """Further numbers to read from the output, by name: a regular expression with one group, which is the number."""
     alarms: AlarmOptions = Field(default_factory=AlarmOptions)

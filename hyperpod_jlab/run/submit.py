@@ -31,6 +31,7 @@ from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.records import Head, Observation, Submission
 from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.launch import GuardPolicy, launch_plan
 from hyperpod_jlab.engines.protocol import (
     NativeFacts,
@@ -63,6 +64,7 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
+    from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.run.service import Runs
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
@@ -143,6 +145,7 @@ class Submitter:
             RefusedError: The interpreter cannot be used.
         """
         engine = self._engines.get(request.cluster)
+        spec = _with_configured_patterns(request.spec, self._engines.settings)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
         findings = list(captured.findings)
@@ -166,9 +169,7 @@ class Submitter:
             findings += await version_findings(engine, request.spec)
         python = engine.python(request.spec)
         is_on_hyperpod = self._engines.settings.is_on_hyperpod(engine.name)
-        plan = launch_plan(
-            request.spec, run_id, captured.command, python, captured.cwd, is_on_hyperpod
-        )
+        plan = launch_plan(spec, run_id, captured.command, python, captured.cwd, is_on_hyperpod)
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
         limit = request.spec.time_limit
         if not limit and engine.time_limits is not None:
@@ -176,7 +177,7 @@ class Submitter:
         render_input = RenderInput(
             run_id,
             captured.name,
-            request.spec,
+            spec,
             bundle,
             engine.paths,
             python,
@@ -196,9 +197,7 @@ class Submitter:
         if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
             cluster_findings, unreachable = await check_native_file(engine, render_input, rendered)
             findings += cluster_findings
-        return SubmitPreview(
-            run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable
-        )
+        return SubmitPreview(run_id, spec, captured, plan, rendered, tuple(findings), unreachable)
 
     async def submit(
         self,
@@ -226,7 +225,7 @@ class Submitter:
         on_step("captured")
         engine = self._engines.get(request.cluster)
         bundle = BundleReader(self._partition, preview.run_id)
-        digest = _digest(preview, engine.name)
+        digest = _digest(request.spec, preview, engine.name)
         raise_if_untrusted(preview.findings)
         if await asyncio.to_thread(self._partition.has_run, preview.run_id):
             return await self._resume(engine, bundle, digest, on_step)
@@ -396,9 +395,21 @@ def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
     return NativeFile(file.path, file.data, captured.cwd)
 
 
-def _digest(preview: SubmitPreview, cluster: str) -> str:
-    """Digest of spec, cluster and code that identifies equal submits of one run id. Excludes pickles: their bytes may differ for equal values."""
-    digest = hashlib.sha256(preview.spec.model_dump_json().encode())
+def _with_configured_patterns(spec: JobSpec, settings: Settings) -> JobSpec:
+    """The spec with the metric patterns of the configuration; its own ones win.
+
+    Raises:
+        InvalidInputError: Together they are too many.
+    """
+    patterns = {**settings.metric_patterns, **spec.metric_patterns}
+    if patterns == spec.metric_patterns:
+        return spec
+    return parse(JobSpec, {**spec.model_dump(), "metric_patterns": patterns})
+
+
+def _digest(spec: JobSpec, preview: SubmitPreview, cluster: str) -> str:
+    """Digest of the given spec, cluster and code that identifies equal submits of one run id. Excludes pickles: their bytes may differ for equal values."""
+    digest = hashlib.sha256(spec.model_dump_json().encode())
     digest.update(b"\0" + cluster.encode())
     for code in sorted(preview.captured.files, key=lambda file: file.path):
         if not code.path.endswith(".pkl"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,25 @@ def test_a_partition_must_be_an_absolute_path(home, user_file, path):
     with pytest.raises(InvalidInputError) as caught:
         find_partition(load_settings())
     assert caught.value.detail["field"] == "storage.path"
+
+
+def test_metric_patterns_of_later_files_go_over_earlier_ones_by_name(tmp_path):
+    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
+    first.write_text("[metric_patterns]\npsnr = 'A ([0-9]+)'\nssim = 'S ([0-9]+)'\n")
+    second.write_text("[metric_patterns]\npsnr = 'B ([0-9]+)'\n")
+    patterns = load_settings([first, second]).metric_patterns
+    assert patterns == {"psnr": "B ([0-9]+)", "ssim": "S ([0-9]+)"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("PSNR ([0-9]+", "the pattern of 'psnr' is not a regular expression: .* at position 5"),
+        ("PSNR [0-9]+", "the pattern of 'psnr' has 0 groups; it needs one"),
+    ],
+)
+def test_a_bad_metric_pattern_is_told_with_its_file(home, user_file, pattern, words):
+    user_file.write_text(f"[metric_patterns]\npsnr = '{pattern}'\n")
+    error = refused()
+    assert re.match(f"{user_file}: metric_patterns: {words}", error.message)
+    assert error.detail["field"] == "metric_patterns"
