@@ -21,7 +21,7 @@ from hyperpod_jlab.api.run import Run, check_number, check_text, kind_of
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.nested import merge
-from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
+from hyperpod_jlab.core.options import SpecOption, known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.run.listing import RunFilter, check_states
@@ -218,13 +218,24 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
         )
         result["after"] = [run.run_id if isinstance(run, Run) else run for run in run_refs]
     options_known = known_options()
+    for entry in options_known:
+        name = option_name(entry.option.flag)
+        if entry.option.repeat == "list" and isinstance(result.get(name), str):
+            result[name] = [result[name]]
     data, unknown = to_spec_data(options_known, result)
     if unknown:
-        names = [option_name(entry.option.flag) for entry in options_known]
         raise InvalidInputError(
             f"unknown option '{unknown[0]}'",
             code="unknown_option",
-            hint=nearest_hint(unknown[0], names),
+            hint=_unknown_hint(unknown[0], options_known),
             detail={"field": unknown[0]},
         )
     return data
+
+
+def _unknown_hint(name: str, options: Sequence[SpecOption]) -> str | None:
+    """The option that was probably meant: that of the spec's field of this name, or one that is spelled nearly so."""
+    for entry in options:
+        if entry.path[-1] == name:
+            return f"did you mean '{option_name(entry.option.flag)}'?"
+    return nearest_hint(name, [option_name(entry.option.flag) for entry in options])

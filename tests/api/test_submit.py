@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hyperpod_jlab
+from hyperpod_jlab import api
 from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
 
 
@@ -174,6 +175,30 @@ def test_bad_input_is_named(options: dict[str, object], code: str, words: str) -
         hyperpod_jlab.submit(**options)  # type: ignore[arg-type]
     assert caught.value.code == code
     assert hyperpod_jlab.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("metric_patterns", "metric"),
+        ("variables", "env"),
+        ("webhook", "alarm_webhook"),
+        ("nods", "nodes"),
+    ],
+)
+def test_the_option_that_was_meant_is_named(name: str, meant: str) -> None:
+    with pytest.raises(InvalidInputError, match="unknown option") as caught:
+        api._options({name: {}})
+    assert caught.value.hint == f"did you mean '{meant}'?"
+
+
+def test_one_value_of_a_list_needs_no_list() -> None:
+    data = api._options({"stop_on": "nan", "include": "*.txt", "metric": {"a": "a ([0-9])"}})
+    assert data == {
+        "alarms": {"stop_on": ["nan"]},
+        "files": {"include": ["*.txt"]},
+        "metric_patterns": {"a": "a ([0-9])"},
+    }
 
 
 def test_an_unknown_cluster_is_not_found() -> None:
