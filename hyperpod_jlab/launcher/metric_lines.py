@@ -29,15 +29,17 @@ _NUMBER = (
     rb"|[-+]?(?:nan|NaN|Nan|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
 )
 _WORD = rb"[A-Za-z][\w./@'-]*"
+_BEGIN = rb"(?<![\w./@-])(?<![\xc3-\xdf][\x80-\xbf])"
+"""Not within a word. A letter that is not ASCII, such as an umlaut, has two bytes."""
 
 PAIR = re.compile(
-    rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
+    _BEGIN + rb"(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
     rb"(['\"]?\s*[=:]\s*|\s+)(?:(?:tensor|np\.float[0-9]*|[Aa]rray)\(|\[|['\"])?(" + _NUMBER + rb")"
     rb"(?![\w.]|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
 )
 """Name, separator, value, unit. A name has at most four words."""
 UNIT_PAIR = re.compile(
-    rb"(?<![\w./@-])(" + _WORD + rb"(?: " + _WORD + rb"){0,3})(['\"]?\s*[=:]\s*|\s+)"
+    _BEGIN + rb"(" + _WORD + rb"(?: " + _WORD + rb"){0,3})(['\"]?\s*[=:]\s*|\s+)"
     rb"([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?)(ms|us|s|%|GiB|GB|MiB|MB|it/s|G|M|K)(?![\w/])"
 )
 RATE = re.compile(
@@ -82,6 +84,13 @@ CODE = re.compile(
     rb"`|\bassert\b|(?<![=!<>])[=!]=(?![=>])|(?<!metrics)= ?\{|\}\[|;\s*(?:$|\})|\b(?:int|float|char|unsigned) \w+ ?=|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
 )
 """A line of a program's text, as tracebacks and compilers show it."""
+LONE_LOSS = re.compile(
+    rb"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval)[ _/])?loss\s*[=:]\s*[0-9]+\s*", re.I
+)
+"""All of a line."""
+LOSS_IN_DICTIONARY = re.compile(
+    rb"\s*\{(?:.*[,{]\s*)?['\"](?:(?:train|eval|val|valid|test)[_/])?loss['\"]: *[0-9]+[,}]"
+)
 NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
 
 KEYWORDS = (
@@ -479,6 +488,7 @@ class MetricParser:
             if kind == "primary" or is_rate:
                 is_sure = is_sure or has_step or pair.has_point
             found.setdefault(name, value)
+        is_sure = is_sure or (bool(found) and _is_whole_loss(text))
         if is_sure:
             _add_rates(text, found)
         return found if is_sure else {}
@@ -491,6 +501,8 @@ class Pair(NamedTuple):
     separator: bytes
     raw: bytes
     unit: bytes
+    is_key: bool
+    """Whether the name is a text in quotes."""
 
     @property
     def is_spaced(self) -> bool:
@@ -507,7 +519,7 @@ class Pair(NamedTuple):
     @property
     def series(self) -> str:
         """The name of its series."""
-        name = normal_name(self.name)
+        name = normal_name(self.name, self.is_key)
         is_time = self.unit in (b"ms", b"s", b"us") or self.unit.startswith(b"(")
         # With a sign, and not as a word in quotes, which is a time of day more often.
         is_time = is_time or self.separator.strip() in (b":", b"=")
@@ -525,6 +537,13 @@ class Pair(NamedTuple):
             value /= _IN_SECONDS.get(self.unit, 1e3 if "(ms)" in self.name else 1.0)
             return float("%.6g" % value) if value < _MAX_STEP_TIME_S else None
         return value
+
+
+def _is_whole_loss(text: bytes) -> bool:
+    """Whether nothing but a loss is on the line, or the line is a dictionary with one: there, a whole number leaves no doubt either."""
+    if LONE_LOSS.fullmatch(text):
+        return True
+    return text.rstrip().endswith(b"}") and LOSS_IN_DICTIONARY.match(text) is not None
 
 
 def _add_rates(text: bytes, found: Dict[str, float]) -> None:
@@ -556,16 +575,23 @@ def _matches(text: bytes) -> List[Pair]:
         if match is None:
             return found
         position = match.end(3)
-        name = match.group(1).decode("ascii", "replace")
+        printed, separator = match.group(1), match.group(2)
+        is_key = printed.endswith(b"'") or separator[:1] in (b"'", b'"')
+        if is_key and text[match.start() - 1 : match.start()] not in (b"'", b'"'):
+            continue  # the end of a key
+        name = printed.decode("ascii", "replace")
         unit = (match.group(4) or b"").strip()
-        found.append(Pair(name, match.group(2), match.group(3), unit))
+        found.append(Pair(name, separator, match.group(3), unit, is_key))
 
 
-def normal_name(printed: str) -> str:
-    """The name of a series: one of ours for what everybody prints, else as it is printed, without the words before it."""
+def normal_name(printed: str, is_key: bool = False) -> str:
+    """The name of a series: one of ours for what everybody prints, else as it is printed, without the words before it unless all are a key."""
     words = printed.replace("(ms)", "").replace("(s)", "").replace(" in s", "").split()
     kept = words[-1:]
     for word in reversed(words[:-1]):
+        if is_key:
+            kept.insert(0, word)
+            continue
         if word.lower().rstrip("s") not in _MODIFIERS and not _SET_NAME.fullmatch(word.lower()):
             break
         kept.insert(0, word[:-2] if word.endswith("'s") else word)
@@ -599,7 +625,9 @@ def _is_setting(lowered: str, words: List[str]) -> bool:
     is_file = lowered.endswith((".py", ".cc", ".cpp", ".cu", ".c", ".h"))
     if not words or is_file or words[-1] in _NOT_A_LOSS or words[-1] in _IGNORED:
         return True
-    return words[0] in _COUNTS or "size" in words or "number" in words
+    if words[-1] == "number" and all(word in _IGNORED for word in words[:-1]):
+        return True
+    return words[0] in _COUNTS or "size" in words or words[:2] == ["number", "of"]
 
 
 def to_number(raw: "Optional[bytes]") -> Optional[float]:

@@ -122,6 +122,57 @@ def test_bad_numbers_and_names() -> None:
     assert values(b"step 1 loss 0.5 " + b"x" * 10_000)["loss"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("step 1 loss=0.5 metric_number=3", {"loss": 0.5, "metric_number": 3.0}),
+        ("step 1 loss=0.5 a_number=3", {"loss": 0.5, "a_number": 3.0}),
+        ("step 1 loss=0.5 number=3", {"loss": 0.5}),
+        ("loss=0.5 step_number=3 number_of_nodes=2", {"loss": 0.5}),
+        ("{'loss': 0.5, 'a b': 3}", {"loss": 0.5, "a_b": 3.0}),
+        ('{"loss": 0.5, "my own loss": 3}', {"loss": 0.5, "my_own_loss": 3.0}),
+        ("{'train loss': 0.5, 'mean loss': 3}", {"loss": 0.5}),
+        ("{'loss': 0.5, 'a+b': 3, 'a b c d e': 4}", {"loss": 0.5}),
+        ("{'loss': 0.5, 'naïve': 3, 'größe': 2}", {"loss": 0.5}),
+        ("step 3 loss 0.5 naïve=3", {"loss": 0.5}),
+        ("当前loss: 0.5", {"loss": 0.5}),
+    ],
+)
+def test_a_name_is_whole_or_not_read(line: str, expected: dict[str, float]) -> None:
+    assert values(line.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"loss=3", {"loss": 3.0}),
+        (b"Loss: 3", {"loss": 3.0}),
+        (b"val_loss=3", {"eval_loss": 3.0}),
+        (b"{'loss': 4}", {"loss": 4.0}),
+        (b"{'learning_rate': 1, 'loss': 4}", {"learning_rate": 1.0, "loss": 4.0}),
+    ],
+)
+def test_a_loss_that_is_a_whole_number(line: bytes, expected: dict[str, float]) -> None:
+    assert values(line) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"loss: 3 packets",
+        b"packet loss: 3",
+        b"  loss: 1",
+        b"loss=0%",
+        b"rtt=5 loss=3",
+        b"{'packet loss': 3}",
+        b"{'loss_weight': 3}",
+        b"{'loss': 3} and more",
+    ],
+)
+def test_a_whole_number_that_may_be_no_loss(line: bytes) -> None:
+    assert read(line) == []
+
+
 def test_steps_that_begin_anew_with_each_epoch_go_on() -> None:
     text = b"".join(
         b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step) for epoch in (1, 2) for step in (10, 20)
