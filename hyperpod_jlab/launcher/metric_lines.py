@@ -35,7 +35,7 @@ _BEGIN = rb"(?<![\w./@-])(?<![\xc3-\xdf][\x80-\xbf])"
 PAIR = re.compile(
     _BEGIN + rb"(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
     rb"(['\"]?\s*[=:]\s*|\s+)(?:(?:tensor|np\.float[0-9]*|[Aa]rray)\(|\[|['\"])?(" + _NUMBER + rb")"
-    rb"(?![\w.]|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
+    rb"(?!\w|\.(?=\S)|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
 )
 """Name, separator, value, unit. A name has at most four words."""
 UNIT_PAIR = re.compile(
@@ -84,6 +84,11 @@ CODE = re.compile(
     rb"`|\bassert\b|(?<![=!<>])[=!]=(?![=>])|(?<!metrics)= ?\{|\}\[|;\s*(?:$|\})|\b(?:int|float|char|unsigned) \w+ ?=|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
 )
 """A line of a program's text, as tracebacks and compilers show it."""
+LOSS_AT_STEP = re.compile(
+    rb"((?:[A-Za-z]+[ _])?loss)(?: \([a-z ]{1,40}\))? at ((?:step|iteration|epoch) [0-9]{1,12})[:=] ?(?=[-+0-9.NIni])",
+    re.I,
+)
+"""Keras's guide and others write the step behind the name."""
 LONE_LOSS = re.compile(
     rb"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval)[ _/])?loss\s*[=:]\s*[0-9]+\s*", re.I
 )
@@ -373,6 +378,8 @@ class MetricParser:
     # ---- other lines
 
     def _read_line(self, line: bytes, values: Dict[str, float]) -> None:
+        if b" at " in line:
+            line = LOSS_AT_STEP.sub(rb"\2: \1: ", line)
         epoch = EPOCH.search(line)
         keras = KERAS_BAR.search(line)
         brackets = BRACKETS.search(line, epoch.end() if epoch is not None else 0)
@@ -587,6 +594,8 @@ def _matches(text: bytes) -> List[Pair]:
 def normal_name(printed: str, is_key: bool = False) -> str:
     """The name of a series: one of ours for what everybody prints, else as it is printed, without the words before it unless all are a key."""
     words = printed.replace("(ms)", "").replace("(s)", "").replace(" in s", "").split()
+    if words[-1] == "is" and not is_key and _is_loss(words[:-1]):
+        words.pop()
     kept = words[-1:]
     for word in reversed(words[:-1]):
         if is_key:
@@ -601,6 +610,12 @@ def normal_name(printed: str, is_key: bool = False) -> str:
         kept.pop(0)
     name = "_".join(kept).strip("'./-")
     return _ALIASES.get(name.lower(), _ALIASES.get(name.lower().replace("-", "_"), name))
+
+
+def _is_loss(words: List[str]) -> bool:
+    """Whether words such as "the training loss" are about a loss, and not about that of packets."""
+    before = {word.lower() for word in words[:-1]} - {"the", "current"}
+    return words[-1:] != [] and words[-1].lower() in ("loss", "val_loss") and before <= _MODIFIERS
 
 
 def _kind(name: str) -> str:

@@ -143,6 +143,34 @@ def test_a_name_is_whole_or_not_read(line: str, expected: dict[str, float]) -> N
 
 
 @pytest.mark.parametrize(
+    ("line", "step", "expected"),
+    [
+        (b"Training loss (for one batch) at step 7: 131.37", 7, {"loss": 131.37}),
+        (b"Loss at step 7: 1.5", 7, {"loss": 1.5}),
+        (b"val_loss at epoch 2: 1.5", 2, {"eval_loss": 1.5, "epoch": 2.0}),
+        (b"loss at step 7: nan", 7, {"loss": math.nan}),
+        (b"loss is 0.31", None, {"loss": 0.31}),
+        (b"The training loss is 0.31.", None, {"loss": 0.31}),
+        (b"Loss is nan, stopping training", None, {"loss": math.nan}),
+        (b"step 7 loss 0.33.", 7, {"loss": 0.33}),
+        (b"loss: 0.33. Saved.", None, {"loss": 0.33}),
+    ],
+)
+def test_a_loss_in_words(line: bytes, step: int | None, expected: dict[str, float]) -> None:
+    (found,) = read(line)
+    assert found.step == step
+    assert found.values == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"the packet loss is 0.5", b"loss is 3", b"loss 1.2.3", b"loss 0.33..0.5", b"mode is 0.5"],
+)
+def test_words_that_are_no_loss(line: bytes) -> None:
+    assert read(line) == []
+
+
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         (b"loss=3", {"loss": 3.0}),
