@@ -25,6 +25,7 @@ MAX_SETTINGS = 12
 """Names in a line without a step and a loss, above which it is a dump of settings."""
 
 _NUMBER = (
+    rb"[-+]?1\.#(?:IND|[QS]NAN|INF)0*|"
     rb"[-+]?(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
     rb"|[-+]?(?:nan|NaN|Nan|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
 )
@@ -82,8 +83,9 @@ OTHER_BAR = re.compile(
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|[\x08]+")
 CODE = re.compile(
     rb"`|\bassert\b|(?<![=!<>])[=!]=(?![=>])|(?<!metrics)= ?\{|\}\[|;\s*(?:$|\})|\b(?:int|float|char|unsigned) \w+ ?=|^\s*(?:def|class|return|raise|import|from|File|print) |Error: |\bHTTP/[12]|::\w|Warning: |\bprint\(|\bf['\"]"
+    rb"|(?:Namespace|Config(?:uration)?|Args|Arguments|Options|Settings|Params|Parameters)\(\w+="
 )
-"""A line of a program's text, as tracebacks and compilers show it."""
+"""A line of a program's text, as tracebacks and compilers show it, or of its settings as Python shows them."""
 LOSS_AT_STEP = re.compile(
     rb"((?:[A-Za-z]+[ _])?loss)(?: \([a-z ]{1,40}\))? at ((?:step|iteration|epoch) [0-9]{1,12})[:=] ?(?=[-+0-9.NIni])",
     re.I,
@@ -96,7 +98,7 @@ LONE_LOSS = re.compile(
 LOSS_IN_DICTIONARY = re.compile(
     rb"\s*\{(?:.*[,{]\s*)?['\"](?:(?:train|eval|val|valid|test)[_/])?loss['\"]: *[0-9]+[,}]"
 )
-NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
+NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])|1\.#(?:ind|[qs]nan|inf)")
 
 KEYWORDS = (
     *(b"loss", b"acc", b"perplexity", b"ppl", b"reward", b"grad", b"learning", b"lr"),
@@ -649,6 +651,9 @@ def to_number(raw: "Optional[bytes]") -> Optional[float]:
     """Read a printed number; None if it is not a number or is too large for a float."""
     if raw is None or len(raw) > 60:
         return None
+    if raw.lstrip(b"+-").startswith(b"1.#"):  # as older C libraries on Windows print it
+        infinity = -math.inf if raw.startswith(b"-") else math.inf
+        return infinity if b"INF" in raw else math.nan
     try:
         value = float(raw.replace(b",", b""))
     except ValueError:

@@ -24,7 +24,12 @@ from hyperpod_jlab.launcher.alarms import (
 )
 from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.launcher.bundle_files import AttemptPaths
-from hyperpod_jlab.launcher.metric_lines import LineNumbers, MetricParser, may_have_numbers
+from hyperpod_jlab.launcher.metric_lines import (
+    NOT_FINITE,
+    LineNumbers,
+    MetricParser,
+    may_have_numbers,
+)
 from hyperpod_jlab.launcher.metrics import (
     AlarmActions,
     MetricsProcess,
@@ -98,6 +103,8 @@ def test_lines_with_numbers(
         b"loss.py:12: warning",
         b"learning_rate: 0.001",
         b"Namespace(lr=0.001, epochs=3)",
+        b"Namespace(lr=0.1, loss=0.5, epochs=3)",
+        b"config: TrainConfig(loss=0.5, lr=0.1)",
         b'    loss = {"loss": 2.31}["losses"]',
         b"assert loss == 2.31",
         b"GET /train?step=1&loss=2.1 HTTP/1.1",
@@ -113,6 +120,27 @@ def test_lines_without(line: bytes) -> None:
 @pytest.mark.parametrize("text", [b"nan", b"NaN", b"NAN", b"inf", b"-inf", b"Infinity"])
 def test_all_spellings_of_what_is_not_finite(text: bytes) -> None:
     assert not math.isfinite(values(b"step 3 loss " + text)["loss"])
+
+
+@pytest.mark.parametrize("text", [b"1.#IND", b"-1.#IND00", b"1.#QNAN", b"1.#QNAN0"])
+def test_nan_as_windows_prints_it(text: bytes) -> None:
+    assert math.isnan(values(b"step 3 loss " + text)["loss"])
+    assert math.isnan(values(b"loss=%s, acc=0.5" % text)["loss"])
+    assert NOT_FINITE.search(text.lower())
+
+
+def test_a_number_sign_alone_makes_no_nan() -> None:
+    assert read(b"case #5", {"case": "case (#?[0-9]+)"}) == []
+
+
+def test_infinity_as_windows_prints_it() -> None:
+    assert values(b"loss=-1.#INF00") == {"loss": -math.inf}
+    assert values(b"loss=1.#INF") == {"loss": math.inf}
+
+
+def test_the_result_of_a_trainer_is_no_configuration() -> None:
+    line = b"TrainOutput(global_step=60, training_loss=1.25, metrics={'epoch': 3.0})"
+    assert values(line)["loss"] == 1.25
 
 
 def test_bad_numbers_and_names() -> None:
