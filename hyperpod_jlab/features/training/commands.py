@@ -27,6 +27,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.metric_names import order_names
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
     from hyperpod_jlab.features.training.service import Comparison
     from hyperpod_jlab.run.metrics import RunMetrics
     from hyperpod_jlab.run.services import Hyperpod
@@ -70,8 +71,8 @@ async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
     while True:
         is_new = await asyncio.to_thread(metrics.refresh)
         now = time.monotonic()
-        if is_new or is_first or now - drawn_at >= 1:
-            lines = _lines(metrics, run_id, run.name, run.state, names, ended=run.status.ended)
+        if is_new or is_first or run.status.ended or now - drawn_at >= 1:
+            lines = _lines(metrics, run, names)
             if is_terminal(sys.stdout) and height:
                 sys.stdout.write(f"\x1b[{height}F\x1b[J")
             print("\n".join(lines), flush=True)
@@ -84,21 +85,14 @@ async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
             run = await hyperpod.runs.get(run_id)
 
 
-def _lines(
-    metrics: RunMetrics,
-    run_id: str,
-    name: str,
-    state: str,
-    names: tuple[str, ...],
-    *,
-    ended: bool,
-) -> list[str]:
-    """What is on the screen; no line is wider than it."""
+def _lines(metrics: RunMetrics, run: Run, names: tuple[str, ...]) -> list[str]:
+    """What is on the screen; no line is wider than it, except the reason of a run that has ended."""
+    ended = run.status.ended
     summary = metrics.summary(ended=ended)
     chosen = [one for one in order_names(summary.metrics) if not names or one in names]
     width = shutil.get_terminal_size().columns
     label = min(_MAX_LABEL, max([len(one) for one in chosen[:_MAX_CURVES]] or [0]))
-    head = f"{run_id}  {state}  {printable(name)}"
+    head = f"{run.run_id}  {run.state}  {printable(run.name)}"
     progress = format_progress(summary.progress)
     lines = [f"{head}  {progress}" if progress else head]
     for one in chosen[:_MAX_CURVES]:
@@ -111,7 +105,11 @@ def _lines(
     if not chosen:
         lines.append("  no numbers in the output so far")
     lines += [f"  alarm {printable(format_alarm(alarm))}" for alarm in summary.alarms]
-    return [line[: max(20, width - 1)] for line in lines]
+    lines = [line[: max(20, width - 1)] for line in lines]
+    if run.status.reason:
+        reason = f"  reason {printable(run.status.reason)}"
+        lines.insert(1, reason if ended else reason[: max(20, width - 1)])
+    return lines
 
 
 _COMPARE_HELP = """\

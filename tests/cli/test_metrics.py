@@ -1,0 +1,41 @@
+"""Numbers of runs on the command line: curves in a terminal, tables, and what a filter finds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import Home
+from .terminal import on_terminal
+
+pytestmark = pytest.mark.local
+
+
+def _write(home: Home, run_id: str, *records: dict[str, Any]) -> None:
+    """Write the numbers that the launcher would have read."""
+    (bundle,) = (one for one in home.bundles() if one.name == run_id)
+    path = bundle / "logs" / "attempt-1" / "node-0.metrics.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+
+
+def _record(step: int, rank: int, **values: Any) -> dict[str, Any]:
+    return {"time": 1000.0 + step, "rank": rank, "step": step, "values": values}
+
+
+def _last_frame(shown: str) -> str:
+    return shown.rpartition("\x1b[J")[2]
+
+
+@pytest.mark.parametrize(
+    ("end", "words"), [("true", ["succeeded"]), ("exit 3", ["failed", "reason exit code 3"])]
+)
+def test_the_last_frame_of_a_watched_run_is_its_end(home, end, words):
+    command = f"for i in 1 2 3 4; do echo step $i/4 loss 2.$i; sleep 0.6; done; {end}"
+    home.process("submit", "-c", command, "--run-id", "short").ok()
+    shown = on_terminal(home, "watch", "short")
+    assert "short  running" in shown
+    frame = _last_frame(shown)
+    assert all(word in frame for word in words)
+    assert "left" not in frame
