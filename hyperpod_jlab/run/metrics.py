@@ -109,6 +109,15 @@ class MetricSummary:
     alarms: list[RunAlarm] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Spread:
+    """The newest values of one name: of how many ranks, and the lowest and the highest finite one."""
+
+    ranks: int
+    lowest: float | None
+    highest: float | None
+
+
 @dataclass
 class _Points:
     """The points of one series; a step of -1 is none. `numbers` are those of the records, in the order in which they were read.
@@ -305,6 +314,18 @@ class RunMetrics:
                     max([*finite, *([] if high is None else [high])], default=None),
                 )
             return found
+
+    def spread(self, name: str) -> Spread:
+        """The newest values of one name over the ranks, in the newest attempt that has some numbers."""
+        with self._lock:
+            attempt = max((key[0] for key in self._series), default=0)
+            values = [
+                points.values[-1]
+                for (number, one, _), points in self._series.items()
+                if number == attempt and one == name and points.values
+            ]
+        finite = [value for value in values if math.isfinite(value)]
+        return Spread(len(values), min(finite, default=None), max(finite, default=None))
 
     def course(self, name: str, most: int) -> list[float | None]:
         """Values of one name at equal distances, the newest last: of the first rank that has it, over all attempts."""

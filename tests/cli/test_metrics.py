@@ -39,3 +39,11 @@ def test_the_last_frame_of_a_watched_run_is_its_end(home, end, words):
     frame = _last_frame(shown)
     assert all(word in frame for word in words)
     assert "left" not in frame
+
+
+def test_a_watched_run_of_many_ranks_shows_their_lowest_and_highest_value(home, hpj):
+    hpj("submit", "-c", "true", "--run-id", "wide", "--wait").ok()
+    _write(home, "wide", *(_record(5, rank, loss=2 + rank / 100) for rank in range(64)))
+    assert "2 to 2.63 on 64 ranks" in hpj("watch", "wide").ok().out
+    _write(home, "wide", _record(5, 0, loss=2.0))
+    assert "ranks" not in hpj("watch", "wide").ok().out

@@ -102,6 +102,10 @@ def _lines(metrics: RunMetrics, run: Run, names: tuple[str, ...]) -> list[str]:
         curve = sparkline(course, min(finite), max(finite), room) if finite else ""
         number = format_number(summary.metrics[one].value)
         lines.append(f"  {printable(one)[:label]:<{label}}  {number:>10}  {curve}")
+        spread = metrics.spread(one)
+        if spread.ranks > 1 and spread.lowest is not None:
+            limits = f"{format_number(spread.lowest)} to {format_number(spread.highest)}"
+            lines.append(f"  {'':<{label}}  {limits} on {spread.ranks} ranks")
     if not chosen:
         lines.append("  no numbers in the output so far")
     lines += [f"  alarm {printable(format_alarm(alarm))}" for alarm in summary.alarms]
