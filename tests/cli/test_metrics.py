@@ -47,3 +47,28 @@ def test_a_watched_run_of_many_ranks_shows_their_lowest_and_highest_value(home, 
     assert "2 to 2.63 on 64 ranks" in hpj("watch", "wide").ok().out
     _write(home, "wide", _record(5, 0, loss=2.0))
     assert "ranks" not in hpj("watch", "wide").ok().out
+
+
+def test_a_filter_that_finds_nothing_names_what_there_is(home, hpj):
+    hpj("submit", "-c", "true", "--run-id", "two", "--wait").ok()
+    assert hpj("metrics", "two", "--name", "nope").ok().err.startswith("no numbers in the output\n")
+    _write(home, "two", *(_record(5, rank, loss=2.0, my_score=3.0) for rank in range(2)))
+    for words, message, known in (
+        (("--name", "nope"), "no number named nope", "loss, my_score"),
+        (("--rank", "99"), "no numbers of rank 99", "0, 1"),
+        (("--attempt", "5"), "no numbers of attempt 5", "1"),
+    ):
+        told = hpj("metrics", "two", *words, "--json")
+        assert (told.code, told.error["code"]) == (3, "no_such_number")
+        assert told.error["message"] == message
+        assert told.error["hint"] == f"there are: {known}"
+        hpj("metrics", "two", *words[:1], {"--name": "loss"}.get(words[0], "1")).ok()
+    told = hpj("watch", "two", "--name", "nope")
+    assert told.code == 3
+    assert "there are: loss, my_score" in told.err
+
+
+def test_a_run_that_waits_has_no_numbers_so_far(hpj):
+    hpj("submit", "-c", "sleep 60", "--run-id", "long").ok()
+    assert "no numbers in the output so far\n" in hpj("metrics", "long").ok().err
+    hpj("cancel", "long").ok()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         TimeSeries,
     )
     from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary
-    from hyperpod_jlab.run.resources import RunResources
+    from hyperpod_jlab.run.resources import ResourceSeries, RunResources
     from hyperpod_jlab.run.services import Hyperpod
 
 _MAX_WIDTH, _MIN_WIDTH, _LABEL_WIDTH = 60, 10, 70
@@ -196,7 +196,7 @@ def _show_run_nodes(text: str, chosen: _Options) -> None:
 
 
 def _show_run(text: str, chosen: _Options) -> None:
-    async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary]:
+    async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary, str]:
         run_id = await find_run(hyperpod, text)
         run = await hyperpod.runs.get(run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
@@ -217,15 +217,22 @@ def _show_run(text: str, chosen: _Options) -> None:
             if chosen.region is not None:
                 raise
             problem = error
-        summary = printed.summary(ended=run.status.ended)
-        return RunMetricReport(run_id, series, hardware, problem, resources), summary
+        ended = run.status.ended
+        missing = printed.explain_missing(chosen.names, chosen.ranks, chosen.attempt, ended=ended)
+        # A rank or an attempt that prints nothing may have used something.
+        if missing is not None and (chosen.names or not _used(resources, chosen.ranks)):
+            raise missing
+        summary = printed.summary(ended=ended)
+        empty = f"no numbers in the output{'' if ended else ' so far'}"
+        empty = empty if missing is None else str(missing)
+        return RunMetricReport(run_id, series, hardware, problem, resources), summary, empty
 
-    found, summary = with_services(read, asking=True)
+    found, summary, empty = with_services(read, asking=True)
     if invocation().as_json:
         print_json(found)
         return
     _print_summary(found.run_id, summary)
-    _print_series(found.series)
+    _print_series(found.series, empty)
     if found.hardware is not None:
         print()
         _show(found.hardware.whole, found.run_id)
@@ -245,7 +252,7 @@ def _print_summary(run_id: str, summary: MetricSummary) -> None:
 _MAX_ROWS = 60
 
 
-def _print_series(series: Sequence[MetricSeries]) -> None:
+def _print_series(series: Sequence[MetricSeries], empty: str) -> None:
     order = {name: place for place, name in enumerate(order_names([one.name for one in series]))}
     ordered = sorted(series, key=lambda one: order.get(one.name, len(order)))
     rows = []
@@ -266,12 +273,17 @@ def _print_series(series: Sequence[MetricSeries]) -> None:
             )
         )
     titles = ("NUMBER", "RANK", "ATTEMPT", "STEP", "LAST", "LOWEST", "HIGHEST", "COURSE")
-    print_table(Table(titles, rows, empty="no numbers in the output"))
+    print_table(Table(titles, rows, empty=empty))
     if len(ordered) > _MAX_ROWS:
         print(f"and {len(ordered) - _MAX_ROWS} more; choose with --name or --rank")
 
 
 _KINDS = {"cpu": "CPUs busy", "memory": "memory", "gpu": "GPU busy", "gpu_memory": "GPU memory"}
+
+
+def _used(resources: RunResources, ranks: Collection[int]) -> list[ResourceSeries]:
+    """What these ranks used; without any: what all ranks, nodes and GPUs used."""
+    return [one for one in resources.series if not ranks or one.rank in ranks]
 
 
 def _print_resources(resources: RunResources) -> None:

@@ -68,6 +68,12 @@ async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
     asked_at = drawn_at = time.monotonic()
     height = 0
     is_first = True
+    await asyncio.to_thread(metrics.refresh)
+    if (
+        run.status.ended
+        and (error := metrics.explain_missing(names, (), None, ended=True)) is not None
+    ):
+        raise error
     while True:
         is_new = await asyncio.to_thread(metrics.refresh)
         now = time.monotonic()
@@ -107,7 +113,9 @@ def _lines(metrics: RunMetrics, run: Run, names: tuple[str, ...]) -> list[str]:
             limits = f"{format_number(spread.lowest)} to {format_number(spread.highest)}"
             lines.append(f"  {'':<{label}}  {limits} on {spread.ranks} ranks")
     if not chosen:
-        lines.append("  no numbers in the output so far")
+        error = metrics.explain_missing(names, (), None, ended=ended)
+        text = f"no numbers in the output{'' if ended else ' so far'}"
+        lines.append(f"  {printable(text if error is None else str(error))}")
     lines += [f"  alarm {printable(format_alarm(alarm))}" for alarm in summary.alarms]
     lines = [line[: max(20, width - 1)] for line in lines]
     if run.status.reason:
