@@ -72,3 +72,31 @@ def test_a_run_that_waits_has_no_numbers_so_far(hpj):
     hpj("submit", "-c", "sleep 60", "--run-id", "long").ok()
     assert "no numbers in the output so far\n" in hpj("metrics", "long").ok().err
     hpj("cancel", "long").ok()
+
+
+def _write_use(home: Home, run_id: str, ranks: int) -> None:
+    """Write samples as the launcher does."""
+    (bundle,) = (one for one in home.bundles() if one.name == run_id)
+    used = [[rank, 1.0, 1e9] for rank in range(ranks)]
+    lines = [{"format": 1, "cpus": 8, "memory": 1e10}]
+    lines += [{"time": 1000.0 + t, "cpu": 2.0, "memory": 2e9, "ranks": used} for t in range(3)]
+    path = bundle / "logs" / "attempt-1" / "node-0.resources.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+def test_the_newest_values_have_no_range_and_what_is_used_is_of_the_chosen_ranks(home, hpj):
+    hpj("submit", "-c", "true", "--run-id", "used", "--wait").ok()
+    _write(home, "used", *(_record(step, 0, loss=4.0 - step) for step in range(3)))
+    _write_use(home, "used", 64)
+    whole = hpj("metrics", "used").ok().out
+    assert "LOWEST" in whole.partition("USED")[0]
+    assert "and 70 more; choose with --rank" in whole
+    last = hpj("metrics", "used", "--last").ok().out.partition("USED")[0]
+    assert last.splitlines()[1].split() == ["NUMBER", "RANK", "ATTEMPT", "STEP", "LAST"]
+    assert last.splitlines()[2].split() == ["loss", "0", "1", "2", "2"]
+    one = hpj("metrics", "used", "--rank", "7").ok()
+    assert [line.split("  ")[0] for line in one.out.splitlines()] == [
+        *("used", "", "USED", "CPUs busy", "memory")
+    ]
+    assert one.err.startswith("no numbers of rank 7")
+    assert "USED" not in hpj("metrics", "used", "--name", "loss").ok().out

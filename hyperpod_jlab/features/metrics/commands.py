@@ -232,12 +232,13 @@ def _show_run(text: str, chosen: _Options) -> None:
         print_json(found)
         return
     _print_summary(found.run_id, summary)
-    _print_series(found.series, empty)
+    _print_series(found.series, empty, is_last=chosen.last)
     if found.hardware is not None:
         print()
         _show(found.hardware.whole, found.run_id)
     else:
-        _print_resources(found.resources)
+        if not chosen.names:
+            _print_resources(_used(found.resources, chosen.ranks))
         if found.hardware_problem is not None and not found.resources.series:
             print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
 
@@ -250,12 +251,14 @@ def _print_summary(run_id: str, summary: MetricSummary) -> None:
 
 
 _MAX_ROWS = 60
+_LAST_COLUMNS = 5
+"""Columns of the table of numbers for the newest values alone."""
 
 
-def _print_series(series: Sequence[MetricSeries], empty: str) -> None:
+def _print_series(series: Sequence[MetricSeries], empty: str, *, is_last: bool) -> None:
     order = {name: place for place, name in enumerate(order_names([one.name for one in series]))}
     ordered = sorted(series, key=lambda one: order.get(one.name, len(order)))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in ordered[:_MAX_ROWS]:
         values = [value for _, _, value in one.points]
         finite = [value for value in values if value is not None]
@@ -272,7 +275,18 @@ def _print_series(series: Sequence[MetricSeries], empty: str) -> None:
                 sparkline(values, min(finite), max(finite), _chart_width()) if finite else "",
             )
         )
-    titles = ("NUMBER", "RANK", "ATTEMPT", "STEP", "LAST", "LOWEST", "HIGHEST", "COURSE")
+    titles: tuple[str, ...] = (
+        "NUMBER",
+        "RANK",
+        "ATTEMPT",
+        "STEP",
+        "LAST",
+        "LOWEST",
+        "HIGHEST",
+        "COURSE",
+    )
+    if is_last:
+        titles, rows = titles[:_LAST_COLUMNS], [row[:_LAST_COLUMNS] for row in rows]
     print_table(Table(titles, rows, empty=empty))
     if len(ordered) > _MAX_ROWS:
         print(f"and {len(ordered) - _MAX_ROWS} more; choose with --name or --rank")
@@ -286,16 +300,14 @@ def _used(resources: RunResources, ranks: Collection[int]) -> list[ResourceSerie
     return [one for one in resources.series if not ranks or one.rank in ranks]
 
 
-def _print_resources(resources: RunResources) -> None:
+def _print_resources(series: Sequence[ResourceSeries]) -> None:
     """What the launcher measured."""
     rows = []
-    for one in resources.series[:_MAX_ROWS]:
+    measured = [one for one in series if any(value is not None for value in one.values)]
+    for one in measured[:_MAX_ROWS]:
         whose = f"rank {one.rank}" if one.rank is not None else f"node {one.node_rank}"
         whose = f"GPU {one.gpu} of node {one.node_rank}" if one.gpu is not None else whose
-        values = [value for value in one.values if value is not None]
-        if not values:
-            continue
-        highest = one.limit or max(values)
+        highest = one.limit or max(value for value in one.values if value is not None)
         rows.append(
             (
                 _KINDS[one.kind],
@@ -308,6 +320,8 @@ def _print_resources(resources: RunResources) -> None:
     if rows:
         print()
         print_table(Table(("USED", "BY", "LAST", "HIGHEST", "COURSE"), rows))
+    if len(measured) > _MAX_ROWS:
+        print(f"and {len(measured) - _MAX_ROWS} more; choose with --rank")
 
 
 def _amount(kind: str, value: float | None) -> str:
