@@ -100,3 +100,12 @@ def test_the_newest_values_have_no_range_and_what_is_used_is_of_the_chosen_ranks
     ]
     assert one.err.startswith("no numbers of rank 7")
     assert "USED" not in hpj("metrics", "used", "--name", "loss").ok().out
+
+
+def test_that_this_machine_has_no_metrics_of_aws_is_told_only_without_others(home, hpj):
+    hpj("submit", "-c", "true", "--run-id", "here", "--wait").ok()
+    (bundle,) = home.bundles()
+    (bundle / "logs" / "attempt-1" / "node-0.resources.jsonl").unlink(missing_ok=True)
+    assert "only HyperPod clusters have metrics of their nodes" in hpj("metrics", "here").ok().err
+    _write(home, "here", _record(5, 0, loss=2.0))
+    assert hpj("metrics", "here").ok().err == ""

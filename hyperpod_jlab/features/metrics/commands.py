@@ -23,7 +23,12 @@ from hyperpod_jlab.cli.numbers import (
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
 from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
@@ -239,7 +244,9 @@ def _show_run(text: str, chosen: _Options) -> None:
     else:
         if not chosen.names:
             _print_resources(_used(found.resources, chosen.ranks))
-        if found.hardware_problem is not None and not found.resources.series:
+        # That a cluster has no metrics of AWS is no news where others are shown.
+        is_known = isinstance(found.hardware_problem, UnsupportedError) and found.series
+        if found.hardware_problem is not None and not found.resources.series and not is_known:
             print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
 
 

@@ -510,7 +510,7 @@ class RunMetrics:
             for kind in kinds
         ):
             raise UnsupportedError(
-                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics",
+                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics of their nodes",
                 detail=detail,
             )
         hyperpod = config.hyperpod_cluster if config is not None else None
