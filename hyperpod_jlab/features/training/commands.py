@@ -63,6 +63,7 @@ def watch(run: str, names: tuple[str, ...]) -> None:
 
 async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
     run_id = await find_run(hyperpod, text)
+    await asyncio.to_thread(hyperpod.runs.check_no_array, run_id)
     metrics = await asyncio.to_thread(hyperpod.metrics.get, run_id)
     run = await hyperpod.runs.get(run_id)
     asked_at = drawn_at = time.monotonic()
