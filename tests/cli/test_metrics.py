@@ -117,3 +117,13 @@ def test_of_an_array_a_child_that_exists_is_named(hpj):
     assert (told.code, "choose a child: many.1\n" in told.err) == (2, True)
     assert "choose a child: many.1)" in hpj("metrics", "many").ok().err
     assert "loss" in hpj("watch", "many.1").ok().out
+
+
+def test_a_comparison_has_steps_and_each_variable_once(hpj):
+    hpj("submit", "-c", "echo step 7 loss 2", "--run-id", "plain", "--wait").ok()
+    words = ("--env", "A=1", "--run-id", "other", "--wait")
+    hpj("submit", "-c", "echo step 7 loss 2", *words).ok()
+    shown = hpj("compare", "plain", "other").ok().out
+    assert shown.count("environment.variables") == 1
+    assert "environment.variables.A" in shown
+    assert "2 at step 7 (2 to 2)" in shown

@@ -174,7 +174,7 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
             print("\n".join(printable(line) for line in file.diff))
     print()
     numbers = [
-        (name, *map(format_cell, one.found, one.last, one.lowest, one.highest))
+        (name, *map(format_cell, one.found, one.last, one.steps, one.lowest, one.highest))
         for name, one in (
             (name, comparison.metrics[name]) for name in order_names(comparison.metrics)
         )
@@ -182,13 +182,16 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
     print_table(Table(("NEWEST (LOWEST TO HIGHEST)", *heads), numbers, empty="no numbers"))
 
 
-def format_cell(found: bool, last: float | None, low: float | None, high: float | None) -> str:
-    """A run's number, and its range."""
+def format_cell(
+    found: bool, last: float | None, step: int | None, low: float | None, high: float | None
+) -> str:
+    """A run's newest number, its step, and the range of all."""
     if not found:
         return "-"
+    newest = format_number(last) + ("" if step is None else f" at step {step}")
     if low is None:
-        return format_number(last)
-    return f"{format_number(last)} ({format_number(low)} to {format_number(high)})"
+        return newest
+    return f"{newest} ({format_number(low)} to {format_number(high)})"
 
 
 def _value(value: object) -> str:
