@@ -127,3 +127,24 @@ def test_a_comparison_has_steps_and_each_variable_once(hpj):
     assert shown.count("environment.variables") == 1
     assert "environment.variables.A" in shown
     assert "2 at step 7 (2 to 2)" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("--metric", "p"), "--metric: 'p' has no '='", "NAME=REGEX"),
+        (("--metric", "p=(.)", "--metric", "p=(..)"), "'p' is given twice", "its own name"),
+        (("--alarm-command", ""), "--alarm-command: the command is empty", None),
+        (("--stop-on", "nan,hang"), "not one value", "--stop-on nan --stop-on hang"),
+    ],
+)
+def test_what_is_wrong_with_an_option_of_metrics_or_alarms(hpj, words, message, hint):
+    told = hpj("submit", "-c", "true", *words, "--dry-run", "--json")
+    assert told.code == 2
+    assert message in told.error["message"]
+    assert (hint or "") in (told.error["hint"] or "")
+    assert "own variable" not in (told.error["hint"] or "")
+
+
+def test_of_a_variable_the_last_value_counts(hpj):
+    hpj("submit", "-c", "true", "--env", "A=1", "--env", "A=2", "--dry-run").ok()
