@@ -148,3 +148,15 @@ def test_what_is_wrong_with_an_option_of_metrics_or_alarms(hpj, words, message, 
 
 def test_of_a_variable_the_last_value_counts(hpj):
     hpj("submit", "-c", "true", "--env", "A=1", "--env", "A=2", "--dry-run").ok()
+
+
+def test_options_and_ids_that_do_not_fit_are_explained(hpj):
+    hpj("submit", "-c", "true", "--run-id", "here", "--wait").ok()
+    assert "--json" not in hpj("watch", "--help").ok().out
+    assert hpj("watch", "here", "--json").error["hint"] == "hpj metrics here --json"
+    told = hpj("metrics", "here", "--last", "0", "--json")
+    assert (told.code, told.error["code"]) == (2, "usage")
+    assert told.error["message"].startswith("--last takes no value")
+    assert "unexpected extra" in hpj("metrics", "here", "there", "--json").error["message"]
+    told = hpj("compare", "here/1", "here", "--json")
+    assert told.error["hint"] == "a child of an array is here.1"

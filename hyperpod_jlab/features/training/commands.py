@@ -46,7 +46,10 @@ If the output is not a terminal, the curves are printed once.
 
 
 @click.command(
-    cls=HpjCommand, help=_WATCH_HELP, examples=("hpj watch last", "hpj watch last --name loss")
+    cls=HpjCommand,
+    help=_WATCH_HELP,
+    examples=("hpj watch last", "hpj watch last --name loss"),
+    has_json=False,
 )
 @click.argument("run", type=RUN)
 @click.option(
