@@ -78,7 +78,7 @@ def _write_use(home: Home, run_id: str, ranks: int) -> None:
     """Write samples as the launcher does."""
     (bundle,) = (one for one in home.bundles() if one.name == run_id)
     used = [[rank, 1.0, 1e9] for rank in range(ranks)]
-    lines = [{"format": 1, "cpus": 8, "memory": 1e10}]
+    lines: list[dict[str, Any]] = [{"format": 1, "cpus": 8, "memory": 1e10}]
     lines += [{"time": 1000.0 + t, "cpu": 2.0, "memory": 2e9, "ranks": used} for t in range(3)]
     path = bundle / "logs" / "attempt-1" / "node-0.resources.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines))
