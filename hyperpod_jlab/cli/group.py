@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import keyword
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import click
@@ -36,13 +37,40 @@ class HpjCommand(click.Command):
 
     Args:
         examples: Lines for the end of the help.
+        has_json: Whether the help lists ``--json``; without it, the command refuses it.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), has_json: bool = True, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("context_settings", CONTEXT)
         super().__init__(*args, **kwargs)
         self.examples = examples
-        json_option(self)
+        json_option(self, hidden=not has_json)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; a value after an option that takes none is an error that says so."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            flags = {
+                name
+                for parameter in self.params
+                if isinstance(parameter, click.Option) and parameter.is_flag
+                for name in parameter.opts
+            }
+            for before, after in pairwise(given):
+                if (
+                    type(error) is click.UsageError
+                    and before in flags
+                    and f"({after})" in str(error)
+                ):
+                    raise CommandLineError(
+                        f"{before} takes no value, so '{after[:60]}' is one word too many",
+                        hint=f"see: {ctx.command_path} --help",
+                    ) from None
+            raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples verbatim."""

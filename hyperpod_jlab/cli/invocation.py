@@ -56,13 +56,14 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return JSON_FLAG in own_arguments
 
 
-def json_option(command: Command) -> Command:
-    """Add ``--json`` to a command."""
+def json_option(command: Command, *, hidden: bool = False) -> Command:
+    """Add ``--json`` to a command; hidden: not in its help."""
     return click.option(
         JSON_FLAG,
         is_flag=True,
         is_eager=True,
         expose_value=False,
+        hidden=hidden,
         callback=_set_json,
         help="Print JSON. Errors are one line of JSON.",
     )(command)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hyperpod_jlab.cli.output import format_moment
 from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.core.quantities import format_duration
 
@@ -51,9 +53,10 @@ def format_row(summary: MetricSummary) -> str:
 
 
 def format_alarm(alarm: RunAlarm) -> str:
-    """An alarm as one sentence."""
-    rank = "" if alarm.rank is None else f"rank {alarm.rank}: "
-    return f"{alarm.code}: {rank}{alarm.message}"
+    """An alarm as one sentence, and when it began: a duration in its message is that of the moment at which it was noticed."""
+    is_named = re.search(rf"\brank (\d+, )*{alarm.rank}\b", alarm.message) is not None
+    rank = "" if alarm.rank is None or is_named else f"rank {alarm.rank}: "
+    return f"{alarm.code}: {rank}{alarm.message} (began {format_moment(alarm.since)})"
 
 
 def sparkline(values: Sequence[float | None], low: float, high: float, width: int) -> str:

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,16 +61,25 @@ STATE_STYLES = {
 
 _CODES = {"cyan": 36, "yellow": 33, "blue": 34, "green": 32, "red": 31, "magenta": 35}
 _GAP = "  "
+_MIN_LAST = 24
+"""Width for which other columns give way to the last one."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under titles; cells of the columns in `colour_state` get the colour of their state."""
+    """Rows under titles.
+
+    Attributes:
+        colour_state: Cells of these columns get the colour of their state.
+        empty: The message if there are no rows.
+        narrow: What gives way to the last column on a narrow terminal, in this order: a column and the width that it keeps; 0: it is left out.
+    """
 
     titles: tuple[str, ...]
     rows: Sequence[Sequence[str]]
     colour_state: frozenset[str] = frozenset({"STATE"})
     empty: str = ""
+    narrow: tuple[tuple[str, int], ...] = ()
 
 
 def print_json(document: Any) -> None:
@@ -100,19 +109,54 @@ def print_table(table: Table) -> None:
         return
     max_width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     rows = [list(table.titles), *([printable(cell) for cell in row] for row in table.rows)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(table.titles))]
+    widths = _widths(rows)
+    if max_width is not None:
+        for title, width in table.narrow:
+            if (
+                sum(widths[:-1]) + len(_GAP) * (len(widths) - 1) + min(widths[-1], _MIN_LAST)
+                <= max_width
+            ):
+                break
+            if title in rows[0]:
+                rows = _narrowed(rows, rows[0].index(title), width)
+                widths = _widths(rows)
+    titles = rows[0]
     for number, row in enumerate(rows):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
         line = _GAP.join(cells).rstrip()
-        if max_width is not None and len(line) > max_width:
-            line = line[: max_width - 1] + "\u2026"
-        print(_paint(line, row, widths, table) if number else _bold(line))
+        if max_width is not None:
+            line = _cut(line, max_width)
+        print(_paint(line, row, widths, titles, table.colour_state) if number else _bold(line))
 
 
-def _paint(line: str, row: Sequence[str], widths: Sequence[int], table: Table) -> str:
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _narrowed(rows: Sequence[list[str]], column: int, width: int) -> list[list[str]]:
+    """The rows with a column cut to a width; without it if that is 0."""
+    if width == 0:
+        return [row[:column] + row[column + 1 :] for row in rows]
+    return [
+        [*row[:column], _cut(row[column], max(width, len(rows[0][column]))), *row[column + 1 :]]
+        for row in rows
+    ]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "\u2026"
+
+
+def _paint(
+    line: str,
+    row: Sequence[str],
+    widths: Sequence[int],
+    titles: Sequence[str],
+    coloured: Collection[str],
+) -> str:
     """Colour the cells of the coloured columns, in the visible part of the line."""
     for column in reversed(range(len(row))):
-        if table.titles[column] in table.colour_state:
+        if titles[column] in coloured:
             begin = sum(widths[:column]) + len(_GAP) * column
             end = min(begin + len(row[column]), len(line))
             state = line[begin:end]

@@ -56,6 +56,10 @@ class SpecClickOption(click.Option):
             parser.add_option(obj=self, opts=[alias], dest=self.name, nargs=self.nargs)
 
 
+_METRIC = ("metric_patterns",)
+_METRIC_HINT = "write --metric 'NAME=REGEX' with one group around the number, such as --metric 'psnr=PSNR ([0-9.]+)'"
+
+
 def add_spec_options(*, excluded: Collection[str] = ()) -> Callable[[Command], Command]:
     """Add the spec's options to a command, except those whose path begins with a name in `excluded`."""
 
@@ -133,12 +137,36 @@ def long_flag(entry: SpecOption) -> str:
 
 def _value(entry: SpecOption, value: Any) -> Any:
     if entry.option.repeat == "map":
-        return dict(_pair(entry, item) for item in value)
+        return _pairs(entry, value)
     if entry.option.repeat == "secrets":
         return dict(_secret(entry, item) for item in value)
     if entry.option.repeat == "flags":
         return dict(_flag(item) for item in value)
+    if entry.option.repeat == "list" and entry.choices:
+        for item in value:
+            if "," in item:
+                flag = long_flag(entry)
+                repeated = " ".join(f"{flag} {word.strip()}" for word in item.split(","))
+                raise _option_error(
+                    entry,
+                    f"{flag}: '{item[:60]}' is not one value",
+                    f"repeat the option: {repeated[:200]}",
+                )
     return list(value) if entry.option.repeat == "list" else value
+
+
+def _pairs(entry: SpecOption, items: Iterable[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for name, value in (_pair(entry, item) for item in items):
+        # Of a variable, the last value counts, as in a shell.
+        if name in pairs and entry.path == _METRIC:
+            raise _option_error(
+                entry,
+                f"{long_flag(entry)}: '{name[:60]}' is given twice",
+                "give each pattern its own name",
+            )
+        pairs[name] = value
+    return pairs
 
 
 def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
@@ -149,7 +177,9 @@ def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
         raise _option_error(
             entry,
             f"{flag}: '{display_name}' has no '='",
-            f'write {flag} NAME=VALUE; to pass on your own variable, write {flag} NAME="$NAME"',
+            _METRIC_HINT
+            if entry.path == _METRIC
+            else f'write {flag} NAME=VALUE; to pass on your own variable, write {flag} NAME="$NAME"',
         )
     if "\n" in item or "\r" in item:
         raise _option_error(

@@ -74,6 +74,14 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
     child = CHILD_ID.fullmatch(run_id)
     if child:
         return child.group(1), int(child.group(3))
+    parent, slash, index = run_id.rpartition("/")
+    if slash and CHILD_ID.fullmatch(f"{parent}.{index}"):
+        raise InvalidInputError(
+            f"'{run_id[:60]}' is not a run id",
+            code="invalid_run_id",
+            hint=f"a child of an array is {parent}.{index}",
+            detail={"field": "run_id"},
+        )
     return check_run_id(run_id), None
 
 

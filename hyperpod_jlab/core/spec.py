@@ -325,6 +325,12 @@ def _check_webhook(url: str | None) -> str | None:
     return url
 
 
+def _check_command(command: str | None) -> str | None:
+    if command is not None and not command.strip():
+        raise ValueError("the command is empty")
+    return command
+
+
 class AlarmOptions(DescribedModel):
     """What an alarm does, other than being shown."""
 
@@ -333,7 +339,10 @@ class AlarmOptions(DescribedModel):
     )
     """End the attempt as failed on these alarms: nan, spike, hang, straggler, gpu_idle. With max_restarts, it starts again."""
     command: Annotated[
-        NoNul | None, Field(max_length=4096), option("--alarm-command", metavar="COMMAND")
+        NoNul | None,
+        Field(max_length=4096),
+        AfterValidator(_check_command),
+        option("--alarm-command", metavar="COMMAND"),
     ] = None
     """Shell command to run on the node, with the variables HYPERPOD_ALARM_CODE, HYPERPOD_ALARM_MESSAGE and HYPERPOD_ALARM_RANK."""
     webhook: Annotated[

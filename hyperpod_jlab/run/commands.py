@@ -57,6 +57,11 @@ _EXAMPLES = (
 )
 
 _TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "NEWEST", "REASON")
+_NARROW = (
+    *(("NAME", 16), ("NODES", 0), ("CLUSTER", 0), ("SUBMITTED", 0)),
+    *(("NEWEST", 20), ("RAN", 0), ("NEWEST", 10), ("NAME", 8)),
+)
+"""What gives way to the reason on a narrow terminal."""
 
 _MAX_NUMBERS = 100
 """Runs of which the table shows numbers, as in JupyterLab: each costs a look into its folder."""
@@ -115,7 +120,7 @@ def runs(
         titles = (*titles[:3], "USER", *titles[3:])
         users = [run.user or "-" for run in listing.runs]
         rows = [(*row[:3], user, *row[3:]) for row, user in zip(rows, users, strict=True)]
-    print_table(Table(titles, rows, empty="no runs"))
+    print_table(Table(titles, rows, empty="no runs", narrow=_NARROW))
 
 
 async def _list(hyperpod: Hyperpod, run_filter: RunFilter) -> RunPage:

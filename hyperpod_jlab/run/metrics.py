@@ -18,7 +18,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
-from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.records import MAX_NODES
 from hyperpod_jlab.core.spec import AlarmCode
 from hyperpod_jlab.core.wire import Time
@@ -37,6 +38,7 @@ _CHUNK = 4 << 20
 _MAX_NAME = 200
 _MAX_SERIES = 20_000
 _MAX_ALARMS = 2_000
+_MAX_KNOWN = 20
 _MAX_ANSWER_POINTS = 400_000
 _MAX_POINTS = 2_000_000
 """Points of one run in memory, 32 bytes each. Of more, every second point of the older halves goes."""
@@ -107,6 +109,15 @@ class MetricSummary:
     metrics: dict[str, MetricValue] = field(default_factory=dict)
     progress: Progress | None = None
     alarms: list[RunAlarm] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The newest values of one name: of how many ranks, and the lowest and the highest finite one."""
+
+    ranks: int
+    lowest: float | None
+    highest: float | None
 
 
 @dataclass
@@ -306,6 +317,57 @@ class RunMetrics:
                 )
             return found
 
+    def explain_missing(
+        self, names: Sequence[str], ranks: Sequence[int], attempt: int | None, *, ended: bool
+    ) -> NotFoundError | None:
+        """Why no series has these names, ranks and attempt, which were asked for; None if one has, or if there are no numbers at all.
+
+        Args:
+            names: Names; empty: all.
+            ranks: Ranks; empty: all.
+            attempt: The attempt; None: all.
+            ended: Whether the run has ended: otherwise they may still come.
+        """
+        with self._lock:
+            keys = sorted(self._series)
+        so_far = "" if ended else " so far"
+        if not keys or any(
+            (not names or name in names)
+            and (not ranks or rank in ranks)
+            and attempt in {None, number}
+            for number, name, rank in keys
+        ):
+            return None
+        known_names = order_names(key[1] for key in keys)
+        if names and not set(names) & {key[1] for key in keys}:
+            what = f"no number named {' or '.join(names)}{so_far}"
+            return _no_numbers(what, known_names, "name")
+        known_ranks = sorted({key[2] for key in keys})
+        if ranks and not set(ranks) & set(known_ranks):
+            what = f"no numbers of rank {' or '.join(map(str, ranks))}{so_far}"
+            return _no_numbers(what, known_ranks, "rank")
+        known_attempts = sorted({key[0] for key in keys})
+        if attempt is not None and attempt not in known_attempts:
+            what = f"no numbers of attempt {attempt}{so_far}"
+            return _no_numbers(what, known_attempts, "attempt")
+        return NotFoundError(
+            f"no number with this name, rank and attempt{so_far}",
+            code="no_such_number",
+            hint="leave out one of the options",
+        )
+
+    def spread(self, name: str) -> Spread:
+        """The newest values of one name over the ranks, in the newest attempt that has some numbers."""
+        with self._lock:
+            attempt = max((key[0] for key in self._series), default=0)
+            values = [
+                points.values[-1]
+                for (number, one, _), points in self._series.items()
+                if number == attempt and one == name and points.values
+            ]
+        finite = [value for value in values if math.isfinite(value)]
+        return Spread(len(values), min(finite, default=None), max(finite, default=None))
+
     def course(self, name: str, most: int) -> list[float | None]:
         """Values of one name at equal distances, the newest last: of the first rank that has it, over all attempts."""
         with self._lock:
@@ -482,6 +544,14 @@ class RunMetrics:
                 more = f" ({others} more {unit}{'' if others == 1 else 's'})" if others else ""
                 found.append(RunAlarm(code, first.message + more, first.rank, first.since))
         return found
+
+
+def _no_numbers(message: str, known: Sequence[object], field: str) -> NotFoundError:
+    """The error for a filter that matches nothing, with what it could match."""
+    names = ", ".join(map(str, known[:_MAX_KNOWN])) + (", ..." if len(known) > _MAX_KNOWN else "")
+    return NotFoundError(
+        message, code="no_such_number", hint=f"there are: {names}", detail={"field": field}
+    )
 
 
 def _moment(value: Any) -> float | None:

@@ -469,6 +469,22 @@ class Runs:
         """The folder of a run's records and logs; raises as `bundle` does."""
         return self.bundle(run_id).records
 
+    def check_no_array(self, run_id: str) -> None:
+        """Check that a run has metrics of its own. May block.
+
+        Raises:
+            UnsupportedError: It is an array.
+            NotFoundError: The run does not exist.
+        """
+        bundle = self.bundle(run_id)
+        indices = self._indices(bundle) if bundle.index is None else ()
+        if indices:
+            raise UnsupportedError(
+                f"{run_id} is an array; only its children have metrics",
+                hint=f"choose a child: {run_id}.{indices[0]}",
+                detail={"run_id": run_id, "cluster": bundle.head().cluster},
+            )
+
     def _indices(self, bundle: BundleReader) -> tuple[int, ...]:
         array = bundle.head().array
         return parse_array(array).indices if array is not None else ()

@@ -71,3 +71,21 @@ def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, opti
 def test_a_file_is_told_nothing_of_a_run_that_starts_at_once(home):
     done = home.process("submit", "-c", "sleep 3", "--wait", "--no-project-files").ok()
     assert "waiting" not in done.err
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_the_newest_number_and_the_reason_of_runs_fit(home, columns):
+    failing = "print('step 1/4 loss 2.25'); raise RuntimeError('CUDA out of memory, ' * 9)"
+    (home.work / "bad.py").write_text(failing)
+    words = ("submit", "--wait", "--run-id")
+    home.process(*words, "20261121-120455-k3x9qd", "--name", "pretrain", "bad.py")
+    home.process(*words, "20261121-120456-k3x9qd", "-c", "echo step 1 loss nan")
+    shown = on_terminal(home, "runs", columns=columns)
+    for colour in ("\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m"):
+        shown = shown.replace(colour, "")
+    head, silent, failed = shown.splitlines()
+    assert all(len(line) <= columns for line in (head, silent, failed))
+    newest, reason = head.index("NEWEST"), head.index("REASON")
+    assert silent[newest:].startswith("loss nan")
+    assert failed[newest:].startswith("loss 2.25")
+    assert len(failed[reason:]) > 20

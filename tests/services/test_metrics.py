@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from hyperpod_jlab.cli.numbers import format_row
+from hyperpod_jlab.cli.numbers import format_alarm, format_row
 from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.run import metrics as module
 from hyperpod_jlab.run.metrics import (
@@ -243,6 +243,27 @@ def test_a_row_has_the_number_the_time_left_and_the_alarms() -> None:
     assert format_row(MetricSummary(loss, Progress(7, 100, None), alarms)) == (
         "loss 2.314, alarm nan, alarm hang"
     )
+
+
+@pytest.mark.parametrize(
+    ("rank", "message", "text"),
+    [
+        (
+            1,
+            "silent for 7 s; behind step 20: rank 1",
+            "silent for 7 s; behind step 20: rank 1",
+        ),
+        (5, "behind step 20: rank 1, 5", "behind step 20: rank 1, 5"),
+        (1, "behind step 20: rank 12", "rank 1: behind step 20: rank 12"),
+        (1, "takes 2 s a step (1 more rank)", "rank 1: takes 2 s a step (1 more rank)"),
+        (None, "the last step is 3", "the last step is 3"),
+    ],
+)
+def test_an_alarm_names_its_rank_once_and_when_it_began(
+    rank: int | None, message: str, text: str
+) -> None:
+    alarm = RunAlarm("hang", message, rank, 1000.0)
+    assert format_alarm(alarm) == f"hang: {text} (began 1970-01-01T00:16:40.000Z)"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,12 @@ from hyperpod_jlab.cli.numbers import (
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
 from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
         TimeSeries,
     )
     from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary
-    from hyperpod_jlab.run.resources import RunResources
+    from hyperpod_jlab.run.resources import ResourceSeries, RunResources
     from hyperpod_jlab.run.services import Hyperpod
 
 _MAX_WIDTH, _MIN_WIDTH, _LABEL_WIDTH = 60, 10, 70
@@ -196,7 +201,7 @@ def _show_run_nodes(text: str, chosen: _Options) -> None:
 
 
 def _show_run(text: str, chosen: _Options) -> None:
-    async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary]:
+    async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary, str]:
         run_id = await find_run(hyperpod, text)
         run = await hyperpod.runs.get(run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
@@ -217,21 +222,31 @@ def _show_run(text: str, chosen: _Options) -> None:
             if chosen.region is not None:
                 raise
             problem = error
-        summary = printed.summary(ended=run.status.ended)
-        return RunMetricReport(run_id, series, hardware, problem, resources), summary
+        ended = run.status.ended
+        missing = printed.explain_missing(chosen.names, chosen.ranks, chosen.attempt, ended=ended)
+        # A rank or an attempt that prints nothing may have used something.
+        if missing is not None and (chosen.names or not _used(resources, chosen.ranks)):
+            raise missing
+        summary = printed.summary(ended=ended)
+        empty = f"no numbers in the output{'' if ended else ' so far'}"
+        empty = empty if missing is None else str(missing)
+        return RunMetricReport(run_id, series, hardware, problem, resources), summary, empty
 
-    found, summary = with_services(read, asking=True)
+    found, summary, empty = with_services(read, asking=True)
     if invocation().as_json:
         print_json(found)
         return
     _print_summary(found.run_id, summary)
-    _print_series(found.series)
+    _print_series(found.series, empty, is_last=chosen.last)
     if found.hardware is not None:
         print()
         _show(found.hardware.whole, found.run_id)
     else:
-        _print_resources(found.resources)
-        if found.hardware_problem is not None and not found.resources.series:
+        if not chosen.names:
+            _print_resources(_used(found.resources, chosen.ranks))
+        # That a cluster has no metrics of AWS is no news where others are shown.
+        is_known = isinstance(found.hardware_problem, UnsupportedError) and found.series
+        if found.hardware_problem is not None and not found.resources.series and not is_known:
             print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
 
 
@@ -243,12 +258,14 @@ def _print_summary(run_id: str, summary: MetricSummary) -> None:
 
 
 _MAX_ROWS = 60
+_LAST_COLUMNS = 5
+"""Columns of the table of numbers for the newest values alone."""
 
 
-def _print_series(series: Sequence[MetricSeries]) -> None:
+def _print_series(series: Sequence[MetricSeries], empty: str, *, is_last: bool) -> None:
     order = {name: place for place, name in enumerate(order_names([one.name for one in series]))}
     ordered = sorted(series, key=lambda one: order.get(one.name, len(order)))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in ordered[:_MAX_ROWS]:
         values = [value for _, _, value in one.points]
         finite = [value for value in values if value is not None]
@@ -265,8 +282,19 @@ def _print_series(series: Sequence[MetricSeries]) -> None:
                 sparkline(values, min(finite), max(finite), _chart_width()) if finite else "",
             )
         )
-    titles = ("NUMBER", "RANK", "ATTEMPT", "STEP", "LAST", "LOWEST", "HIGHEST", "COURSE")
-    print_table(Table(titles, rows, empty="no numbers in the output"))
+    titles: tuple[str, ...] = (
+        "NUMBER",
+        "RANK",
+        "ATTEMPT",
+        "STEP",
+        "LAST",
+        "LOWEST",
+        "HIGHEST",
+        "COURSE",
+    )
+    if is_last:
+        titles, rows = titles[:_LAST_COLUMNS], [row[:_LAST_COLUMNS] for row in rows]
+    print_table(Table(titles, rows, empty=empty))
     if len(ordered) > _MAX_ROWS:
         print(f"and {len(ordered) - _MAX_ROWS} more; choose with --name or --rank")
 
@@ -274,16 +302,19 @@ def _print_series(series: Sequence[MetricSeries]) -> None:
 _KINDS = {"cpu": "CPUs busy", "memory": "memory", "gpu": "GPU busy", "gpu_memory": "GPU memory"}
 
 
-def _print_resources(resources: RunResources) -> None:
+def _used(resources: RunResources, ranks: Collection[int]) -> list[ResourceSeries]:
+    """What these ranks used; without any: what all ranks, nodes and GPUs used."""
+    return [one for one in resources.series if not ranks or one.rank in ranks]
+
+
+def _print_resources(series: Sequence[ResourceSeries]) -> None:
     """What the launcher measured."""
     rows = []
-    for one in resources.series[:_MAX_ROWS]:
+    measured = [one for one in series if any(value is not None for value in one.values)]
+    for one in measured[:_MAX_ROWS]:
         whose = f"rank {one.rank}" if one.rank is not None else f"node {one.node_rank}"
         whose = f"GPU {one.gpu} of node {one.node_rank}" if one.gpu is not None else whose
-        values = [value for value in one.values if value is not None]
-        if not values:
-            continue
-        highest = one.limit or max(values)
+        highest = one.limit or max(value for value in one.values if value is not None)
         rows.append(
             (
                 _KINDS[one.kind],
@@ -296,6 +327,8 @@ def _print_resources(resources: RunResources) -> None:
     if rows:
         print()
         print_table(Table(("USED", "BY", "LAST", "HIGHEST", "COURSE"), rows))
+    if len(measured) > _MAX_ROWS:
+        print(f"and {len(measured) - _MAX_ROWS} more; choose with --rank")
 
 
 def _amount(kind: str, value: float | None) -> str:

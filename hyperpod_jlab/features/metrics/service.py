@@ -5,6 +5,7 @@ The source is the cluster's workspace of Amazon Managed Service for Prometheus i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -475,6 +476,7 @@ class RunMetrics:
             HyperpodError: See `aws.errors`.
         """
         run = await self._runs.get(run_id)
+        await asyncio.to_thread(self._runs.check_no_array, run_id)
         cluster = self._hyperpod_of(run)
         attempts = _attempts(run, attempt)
         begin = min(item.started_at or 0.0 for item in attempts)
@@ -497,12 +499,6 @@ class RunMetrics:
             UnsupportedError: It is not on one, or that is unknown.
         """
         detail = {"run_id": run.run_id, "cluster": run.cluster}
-        if run.children:
-            raise UnsupportedError(
-                f"{run.run_id} is an array; only its children have metrics",
-                hint=f"choose a child: {run.run_id}.0",
-                detail=detail,
-            )
         config = self._settings.clusters.get(run.cluster)
         kinds = {run.orchestrator, config.orchestrator if config is not None else None}
         if any(
@@ -510,7 +506,7 @@ class RunMetrics:
             for kind in kinds
         ):
             raise UnsupportedError(
-                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics",
+                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics of their nodes",
                 detail=detail,
             )
         hyperpod = config.hyperpod_cluster if config is not None else None

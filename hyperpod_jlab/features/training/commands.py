@@ -27,6 +27,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.metric_names import order_names
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
     from hyperpod_jlab.features.training.service import Comparison
     from hyperpod_jlab.run.metrics import RunMetrics
     from hyperpod_jlab.run.services import Hyperpod
@@ -45,7 +46,10 @@ If the output is not a terminal, the curves are printed once.
 
 
 @click.command(
-    cls=HpjCommand, help=_WATCH_HELP, examples=("hpj watch last", "hpj watch last --name loss")
+    cls=HpjCommand,
+    help=_WATCH_HELP,
+    examples=("hpj watch last", "hpj watch last --name loss"),
+    has_json=False,
 )
 @click.argument("run", type=RUN)
 @click.option(
@@ -62,16 +66,23 @@ def watch(run: str, names: tuple[str, ...]) -> None:
 
 async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
     run_id = await find_run(hyperpod, text)
+    await asyncio.to_thread(hyperpod.runs.check_no_array, run_id)
     metrics = await asyncio.to_thread(hyperpod.metrics.get, run_id)
     run = await hyperpod.runs.get(run_id)
     asked_at = drawn_at = time.monotonic()
     height = 0
     is_first = True
+    await asyncio.to_thread(metrics.refresh)
+    if (
+        run.status.ended
+        and (error := metrics.explain_missing(names, (), None, ended=True)) is not None
+    ):
+        raise error
     while True:
         is_new = await asyncio.to_thread(metrics.refresh)
         now = time.monotonic()
-        if is_new or is_first or now - drawn_at >= 1:
-            lines = _lines(metrics, run_id, run.name, run.state, names, ended=run.status.ended)
+        if is_new or is_first or run.status.ended or now - drawn_at >= 1:
+            lines = _lines(metrics, run, names)
             if is_terminal(sys.stdout) and height:
                 sys.stdout.write(f"\x1b[{height}F\x1b[J")
             print("\n".join(lines), flush=True)
@@ -84,21 +95,14 @@ async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
             run = await hyperpod.runs.get(run_id)
 
 
-def _lines(
-    metrics: RunMetrics,
-    run_id: str,
-    name: str,
-    state: str,
-    names: tuple[str, ...],
-    *,
-    ended: bool,
-) -> list[str]:
-    """What is on the screen; no line is wider than it."""
+def _lines(metrics: RunMetrics, run: Run, names: tuple[str, ...]) -> list[str]:
+    """What is on the screen; no line is wider than it, except the reason of a run that has ended."""
+    ended = run.status.ended
     summary = metrics.summary(ended=ended)
     chosen = [one for one in order_names(summary.metrics) if not names or one in names]
     width = shutil.get_terminal_size().columns
     label = min(_MAX_LABEL, max([len(one) for one in chosen[:_MAX_CURVES]] or [0]))
-    head = f"{run_id}  {state}  {printable(name)}"
+    head = f"{run.run_id}  {run.state}  {printable(run.name)}"
     progress = format_progress(summary.progress)
     lines = [f"{head}  {progress}" if progress else head]
     for one in chosen[:_MAX_CURVES]:
@@ -108,10 +112,20 @@ def _lines(
         curve = sparkline(course, min(finite), max(finite), room) if finite else ""
         number = format_number(summary.metrics[one].value)
         lines.append(f"  {printable(one)[:label]:<{label}}  {number:>10}  {curve}")
+        spread = metrics.spread(one)
+        if spread.ranks > 1 and spread.lowest is not None:
+            limits = f"{format_number(spread.lowest)} to {format_number(spread.highest)}"
+            lines.append(f"  {'':<{label}}  {limits} on {spread.ranks} ranks")
     if not chosen:
-        lines.append("  no numbers in the output so far")
+        error = metrics.explain_missing(names, (), None, ended=ended)
+        text = f"no numbers in the output{'' if ended else ' so far'}"
+        lines.append(f"  {printable(text if error is None else str(error))}")
     lines += [f"  alarm {printable(format_alarm(alarm))}" for alarm in summary.alarms]
-    return [line[: max(20, width - 1)] for line in lines]
+    lines = [line[: max(20, width - 1)] for line in lines]
+    if run.status.reason:
+        reason = f"  reason {printable(run.status.reason)}"
+        lines.insert(1, reason if ended else reason[: max(20, width - 1)])
+    return lines
 
 
 _COMPARE_HELP = """\
@@ -163,7 +177,7 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
             print("\n".join(printable(line) for line in file.diff))
     print()
     numbers = [
-        (name, *map(format_cell, one.found, one.last, one.lowest, one.highest))
+        (name, *map(format_cell, one.found, one.last, one.steps, one.lowest, one.highest))
         for name, one in (
             (name, comparison.metrics[name]) for name in order_names(comparison.metrics)
         )
@@ -171,13 +185,16 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
     print_table(Table(("NEWEST (LOWEST TO HIGHEST)", *heads), numbers, empty="no numbers"))
 
 
-def format_cell(found: bool, last: float | None, low: float | None, high: float | None) -> str:
-    """A run's number, and its range."""
+def format_cell(
+    found: bool, last: float | None, step: int | None, low: float | None, high: float | None
+) -> str:
+    """A run's newest number, its step, and the range of all."""
     if not found:
         return "-"
+    newest = format_number(last) + ("" if step is None else f" at step {step}")
     if low is None:
-        return format_number(last)
-    return f"{format_number(last)} ({format_number(low)} to {format_number(high)})"
+        return newest
+    return f"{newest} ({format_number(low)} to {format_number(high)})"
 
 
 def _value(value: object) -> str:

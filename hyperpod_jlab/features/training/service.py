@@ -100,7 +100,11 @@ async def compare_runs(hyperpod: Hyperpod, run_ids: Sequence[str]) -> Comparison
 
 def _settings(documents: Sequence[Mapping[str, Any]]) -> Iterator[SettingDifference]:
     flat = [dict(_flatten(document, "")) for document in documents]
-    for path in dict.fromkeys(path for one in flat for path in one):
+    paths = dict.fromkeys(path for one in flat for path in one)
+    for path in paths:
+        is_empty = all(one.get(path) in (None, {}) for one in flat)
+        if is_empty and any(other.startswith(f"{path}.") for other in paths):
+            continue  # its items are shown
         values = [one.get(path) for one in flat]
         if any(value != values[0] for value in values):
             yield SettingDifference(path, values)
