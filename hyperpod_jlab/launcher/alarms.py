@@ -29,7 +29,7 @@ class LossAlarms:
     WINDOW = 50
     MIN_POINTS = 20
     IN_A_ROW = 3
-    """Points in a row that must be too high. A single bad batch is no alarm."""
+    """Number of consecutive points that must be too high, so that a single bad batch raises no alarm."""
     MAX_NAMES = 100
     GOOD_POINTS = 10
     """Finite values after one that is not, until it counts as over."""

@@ -117,7 +117,7 @@ class RankReader:
     BAR_REST_S = 0.15
     """Seconds of silence after which a bar's last state is told."""
     REST_S = 5.0
-    """Seconds of silence after which all is told, before it is called a hang."""
+    """Seconds of silence after which held-back records are written. Shorter than any hang, so that other nodes see the newest step."""
 
     def __init__(self, path: str, rank: int, patterns: Mapping[str, "Pattern[bytes]"]) -> None:
         self.course = Course(rank)
@@ -192,7 +192,7 @@ class RankReader:
         alarms += self._losses.add(values, numbers.step, seconds)
 
     def skip(self) -> None:
-        """Leave out what is there."""
+        """Start reading at the end of the log."""
         with contextlib.suppress(OSError):
             self._offset = os.stat(self._path).st_size
             self._is_cut = True
@@ -265,7 +265,7 @@ class AlarmActions:
         self._run_id = run_id
         self._node_rank = node_rank
         self._running: List[Tuple[Any, float, str]] = []
-        """Process, when it is to be killed, and what it is for people; the latter is empty where nobody waits for its result."""
+        """Process, when to kill it, and its name in the note about a failure; an empty name: no note."""
         self._threads: List[Any] = []
 
     def run_beside(self, command: List[str], seconds: float) -> None:
@@ -527,7 +527,7 @@ class MetricsProcess:
         return self._claimed(self._far_straggler, self._far_straggler.compare(known, seconds))
 
     def _claimed(self, straggler: StragglerAlarm, alarms: List[Alarm]) -> List[Alarm]:
-        """Those of the alarms that nobody else tells: node 0 and the rank's own node may both see that it is slow."""
+        """The alarms that no other node has raised. Node 0 and the rank's own node may both find the same slow rank."""
         if not self._is_one_of_many:
             return alarms
         told = []
@@ -579,6 +579,8 @@ class MetricsProcess:
             active = self._active.setdefault(alarm.code, set())
             if alarm.is_over:
                 document["over"] = True
+                if alarm.rank is None:  # of the whole node, whichever rank was named at its begin
+                    active.clear()
                 active.discard(alarm.rank)
                 if not active:
                     self._note_end(alarm.code)
@@ -604,7 +606,7 @@ class MetricsProcess:
         return os.path.join(self._paths.status, ".alarm-%s.json" % code)
 
     def _is_first(self, alarm: Alarm) -> bool:
-        """Whether no rank and no other node has raised this alarm, or whoever did says that it is over: one cause is told once."""
+        """Whether the command and the webhook are to be called: no other rank or node has raised this alarm, or that alarm has cleared."""
         path, now = self._told_path(alarm.code), time.time()
         is_known = alarm.code in self._told_codes
         self._told_codes.add(alarm.code)
@@ -619,7 +621,7 @@ class MetricsProcess:
             return not is_known
 
     def _note_end(self, code: str) -> None:
-        """None of this node's alarms of a kind is left."""
+        """Record that all alarms with this code have cleared on this node, if it was the node that called the command and the webhook."""
         path = self._told_path(code)
         told = read_json(path) or {}
         if told.get("node_rank") == self._paths.node_rank:

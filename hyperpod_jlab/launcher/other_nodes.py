@@ -35,7 +35,7 @@ class Pace:
             last_step, last_time = self._points[-1]
             if step == last_step:
                 return
-            if step < last_step or time <= last_time:  # it began anew, or nothing can be made of it
+            if step < last_step or time <= last_time:  # the count restarted, or the clock went back
                 self._points.clear()
         self._points.append((step, time))
 

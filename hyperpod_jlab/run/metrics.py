@@ -122,7 +122,7 @@ class Spread:
 
 @dataclass
 class _Points:
-    """The points of one series; a step of -1 is none. `numbers` are those of the records, in the order in which they were read.
+    """The points of one series. A step of -1 means no step. `numbers` are sequence numbers: the order in which the records were read.
 
     Attributes:
         lows: For each whole block of 32 points the index of its lowest value; -1 if none is finite.

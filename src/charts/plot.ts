@@ -94,7 +94,7 @@ export function drawPlot(
   );
   const resized = new ResizeObserver(() => {
     const { clientHeight: height, clientWidth: width } = node;
-    // It is told of the size once at first, which is no news.
+    // The observer reports the initial size too; the chart has that size already.
     if (width > 0 && (width !== plot.width || height !== plot.height)) {
       plot.setSize({ width, height });
     }

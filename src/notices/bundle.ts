@@ -4,7 +4,7 @@ import { IDisposable } from '@lumino/disposable';
 
 import { IRun } from '../runs/types';
 
-/** Runs that end at the same time are told together. */
+/** Runs that end at about the same time share one notification. */
 const FIRST_MS = 300;
 
 /** Between two changes of an open notification. */
@@ -97,7 +97,7 @@ export namespace EndedRuns {
     /** Shows all runs. */
     readonly openRuns: () => void;
     readonly trans: TranslationBundle;
-    /** Milliseconds until runs that have ended are told. */
+    /** Milliseconds from the end of a run to its notification. */
     readonly gather?: number;
   }
 

@@ -26,7 +26,7 @@ export interface ISeries {
 }
 
 /**
- * What the ranks of a run print: read once, then followed while somebody looks. Nothing is asked while the browser's tab is hidden.
+ * What the ranks of a run print: loaded once, then updated while the chart is visible. It sends no requests while the browser tab is hidden.
  */
 export class SeriesModel implements IDisposable {
   constructor(

@@ -470,6 +470,20 @@ def test_an_alarm_that_was_over_is_told_again_after_a_while(
     assert told == [(0, 0), (1, 2)]
 
 
+def test_a_hang_that_was_over_is_told_again_too(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the rank that is behind when it begins, and none when it is over."""
+    (bundle / "launch.json").write_text('{"format": 1, "run_id": "r"}')
+    process = MetricsProcess(AttemptPaths(str(bundle), str(bundle), 1, 0))
+    told: list[int | None] = []
+    monkeypatch.setattr(AlarmActions, "take", lambda _, alarm: told.append(alarm.rank))
+    monkeypatch.setattr(MetricsProcess, "REPEAT_S", 0.0)
+    for rank, is_over in ((1, False), (None, True), (0, False)):
+        process._write([], [Alarm("hang", "no output", rank, 1.0, is_over)])
+    assert told == [1, 0]
+
+
 def test_a_loss_far_above_its_course() -> None:
     alarms = LossAlarms(0)
     told = []

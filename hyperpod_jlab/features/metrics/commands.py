@@ -244,7 +244,7 @@ def _show_run(text: str, chosen: _Options) -> None:
     else:
         if not chosen.names:
             _print_resources(_used(found.resources, chosen.ranks))
-        # That a cluster has no metrics of AWS is no news where others are shown.
+        # Where metrics are shown, a note that there are none from AWS would only confuse.
         is_known = isinstance(found.hardware_problem, UnsupportedError) and found.series
         if found.hardware_problem is not None and not found.resources.series and not is_known:
             print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
