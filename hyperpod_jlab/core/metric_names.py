@@ -19,5 +19,5 @@ def order_names(names: Iterable[str]) -> list[str]:
 def main_name(names: Iterable[str]) -> str | None:
     """The metric that a list of runs shows: the loss if there is one, else the next in the order of importance. None without metrics."""
     ordered = order_names(names)
-    results = [name for name in ordered if name in _RESULTS or name not in _CONDITIONS]
+    results = [name for name in ordered if name not in _CONDITIONS]
     return next(iter([*results, *ordered]), None)

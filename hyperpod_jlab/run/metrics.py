@@ -564,9 +564,9 @@ def _moment(value: Any) -> float | None:
 def _clean(text: str, most: int) -> str:
     """A text of a rank as one line without control characters."""
     text = text[:most]
-    return (
-        text if text.isprintable() else "".join(one if one.isprintable() else " " for one in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _natural(value: Any) -> int:
