@@ -30,17 +30,19 @@ _NUMBER = (
     rb"|[-+]?(?:nan|NaN|Nan|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
 )
 _WORD = rb"[A-Za-z][\w./@'-]*"
+_MORE_WORDS = rb"(?: (?!(?i:nan|inf|infinity)\b)" + _WORD + rb"){0,3}"
+"""The further words of a name; "loss nan lr" is not one."""
 _BEGIN = rb"(?<![\w./@-])(?<![\xc3-\xdf][\x80-\xbf])"
 """Not within a word. A letter that is not ASCII, such as an umlaut, has two bytes."""
 
 PAIR = re.compile(
-    _BEGIN + rb"(" + _WORD + rb"(?: " + _WORD + rb"){0,3}(?: ?\((?:ms|s)\))?)"
+    _BEGIN + rb"(" + _WORD + _MORE_WORDS + rb"(?: ?\((?:ms|s)\))?)"
     rb"(['\"]?\s*[=:]\s*|\s+)(?:(?:tensor|np\.float[0-9]*|[Aa]rray)\(|\[|['\"])?(" + _NUMBER + rb")"
     rb"(?!\w|\.(?=\S)|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
 )
 """Name, separator, value, unit. A name has at most four words."""
 UNIT_PAIR = re.compile(
-    _BEGIN + rb"(" + _WORD + rb"(?: " + _WORD + rb"){0,3})(['\"]?\s*[=:]\s*|\s+)"
+    _BEGIN + rb"(" + _WORD + _MORE_WORDS + rb")(['\"]?\s*[=:]\s*|\s+)"
     rb"([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?)(ms|us|s|%|GiB|GB|MiB|MB|it/s|G|M|K)(?![\w/])"
 )
 RATE = re.compile(

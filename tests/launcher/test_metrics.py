@@ -425,6 +425,16 @@ def test_a_loss_that_is_not_finite_is_told_once_until_it_is_over() -> None:
     assert told[0].message == "loss is nan at step 3"
 
 
+@pytest.mark.parametrize("value", ["nan", "NaN", "NAN", "inf", "-inf", "Infinity"])
+@pytest.mark.parametrize(
+    "form", ["step 29/30 loss {} lr 1e-3", "loss: {} acc 0.5 at", "loss={} lr=0.1"]
+)
+def test_a_value_that_is_not_finite_is_no_part_of_the_next_name(value: str, form: str) -> None:
+    (found,) = read(form.format(value).encode())
+    assert not math.isfinite(found.values["loss"])
+    assert len(found.values) == 2
+
+
 def test_the_best_loss_so_far_begins_as_infinite() -> None:
     alarms = LossAlarms(0)
     names = ("best_loss", "best_val_loss", "min_loss", "val/best loss", "lowest-loss")
