@@ -21,7 +21,7 @@ STATIC = ROOT / "hyperpod_jlab/labextension/static"
 def main() -> None:
     """Measure and print."""
     options = arguments(__doc__)
-    files = sorted(path for path in STATIC.iterdir() if path.suffix in {".js", ".json"})
+    files = sorted(path for path in STATIC.iterdir() if path.suffix == ".js")
     sizes = {path: compressed_kb(path.read_bytes()) for path in files}
     rows = [
         {"file": path.name[:60], "gzip kB": round(size, 1)}

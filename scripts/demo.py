@@ -1,5 +1,7 @@
 """The guided tour that `make demo` runs: train a small network on two nodes of the embedded cluster, logs in the terminal, then JupyterLab.
 
+With `--finetune` it is the journey of examples/finetune/ instead, and a node is killed on the way (demo_finetune.py).
+
 With `--hyperpod` the cluster is one of HyperPod: a real Slurm behind an AWS API on this machine, seen from a space of Studio that is simulated (demo_hyperpod.py).
 
 The run is an ordinary one in your own storage: `hpj runs` lists it afterwards. The exit code is that of `hpj submit --follow`.
@@ -15,10 +17,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+import demo_finetune
 import demo_hyperpod
 import demo_lab
 
@@ -167,8 +170,17 @@ def lines_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[IO[bytes], byte
             yield item
 
 
-def follow(command: list[str], watcher: Watcher, progress: Progress) -> int:
-    """Run hpj, pass on what it writes, and say what goes on while it is silent; returns its exit code."""
+def follow(
+    command: list[str],
+    watcher: Watcher,
+    progress: Progress,
+    seen: Callable[[bytes], None] = lambda _: None,
+    shows: Callable[[bytes], bool] = lambda _: True,
+) -> int:
+    """Run hpj, pass on what it writes, and say what goes on while it is silent; returns its exit code.
+
+    `seen` is called with each line, after those that `shows` accepts are written.
+    """
     progress.restart()
     heard = time.monotonic()
     begun = False
@@ -187,10 +199,12 @@ def follow(command: list[str], watcher: Watcher, progress: Progress) -> int:
                 if time.monotonic() - heard > QUIET:
                     progress.show(watcher.now(begun=begun))
                 continue
-            progress.clear()
             target, line = item
-            target.write(line)
-            target.flush()
+            if shows(line):
+                progress.clear()
+                target.write(line)
+                target.flush()
+            seen(line)
             heard = time.monotonic()
             begun = begun or target is sys.stdout.buffer
         signal.signal(signal.SIGINT, before)
@@ -302,6 +316,26 @@ def tour(given: argparse.Namespace, place: demo_hyperpod.Place | None = None) ->
     return demo_lab.serve() or code
 
 
+def finetune_tour() -> int:
+    """Fine-tune a toy from the base model to its scores; returns the exit code."""
+    progress = Progress(sys.stderr)
+    say(f"PyTorch: {check_torch(progress)}")
+    begin = time.monotonic()
+
+    def submit(words: list[str], kill: demo_finetune.NodeKill) -> int:
+        run_id = new_run_id()
+        options = ["submit", f"--cluster={LOCAL}", f"--run-id={run_id}", "--follow"]
+        say(f"hpj submit {' '.join(words)}")
+        command = [str(HPJ), *options, *words]
+        watcher = Watcher(LOCAL, run_id)
+        return follow(command, watcher, progress, lambda line: kill.seen(run_id, line), kill.shows)
+
+    code = demo_finetune.journey(submit, say)
+    say(f"The journey took {time.monotonic() - begin:.0f} s.")
+    say("The same as a notebook: examples/finetune/finetune.ipynb. On GPUs: docs/finetune.md")
+    return code
+
+
 def hyperpod_tour(given: argparse.Namespace) -> int:
     """The same on a HyperPod cluster of this machine, which ends with it."""
     missing = demo_hyperpod.what_is_missing()
@@ -336,6 +370,11 @@ def main() -> int:
         help="use simulated HyperPod clusters: AWS, Slurm, Kubernetes and Studio on this machine (needs Linux, root, Slurm)",
     )
     parser.add_argument(
+        "--finetune",
+        action="store_true",
+        help="fine-tune a toy language model, through the failure of a node, and evaluate it",
+    )
+    parser.add_argument(
         "--no-kubernetes",
         action="store_true",
         help="with --hyperpod: start only the cluster with Slurm",
@@ -349,6 +388,8 @@ def main() -> int:
         given = parser.parse_args()
         if given.admin and not given.hyperpod:
             parser.error("--admin can be used only with --hyperpod")
+        if given.finetune:
+            return finetune_tour()
         return hyperpod_tour(given) if given.hyperpod else tour(given)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)

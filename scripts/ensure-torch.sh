@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# See that .venv has torch and numpy: what is importable is used as it is, else they are installed (5 GB with CUDA).
+# See that .venv has torch, numpy, transformers and peft: what is importable is used as it is, else they are installed (5 GB with CUDA).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/progress.sh
@@ -15,7 +15,7 @@ install_torch() {
 }
 
 # Looking for the packages costs nothing; importing torch takes seconds, so that is done once, after an install.
-if ! "$PYTHON" -c 'import sys; from importlib.util import find_spec; sys.exit(not (find_spec("torch") and find_spec("numpy")))'; then
-  step "PyTorch and NumPy (some minutes on a slow line)" install_torch
+if ! "$PYTHON" -c 'import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, ("torch", "numpy", "transformers", "peft"))))'; then
+  step "PyTorch, NumPy, transformers and PEFT (some minutes on a slow line)" install_torch
   "$PYTHON" -c 'import torch, numpy; print("    torch", torch.__version__, "numpy", numpy.__version__)'
 fi

@@ -1,6 +1,6 @@
 """Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, on a real Slurm and a real Kubernetes, and with an AWS account of the testbed, in Chromium.
 
-    python scripts/screenshots.py [local|training|slurm|kubernetes|hyperpod]    # all, when none is named
+    python scripts/screenshots.py [local|notebook|mlflow|training|usage|jobs|slurm|kubernetes|hyperpod]    # all, when none is named
 
 Needs what the browser tests need: `scripts/ui-test.sh` installs Chromium where it is missing. Slurm's and Kubernetes' need root.
 """
@@ -10,7 +10,9 @@ import shutil
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -26,6 +28,7 @@ from lab_page import (  # noqa: E402
     DIALOG,
     RUN_PAGE,
     execute,
+    job_form,
     more_action,
     open_lab,
     open_notebook,
@@ -35,12 +38,14 @@ from lab_page import (  # noqa: E402
 )
 from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
+from past_runs import DAY_S, submit_in_the_past  # noqa: E402
 from pictures import load_picture, store_picture  # noqa: E402
 from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
 
 from testbed.aws.example import add_people  # noqa: E402
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from testbed.aws.studio import whole_file_system  # noqa: E402
+from testbed.mlflow import MlflowServer  # noqa: E402
 from tests.kubernetes.cluster import KubernetesTestbed  # noqa: E402
 from tests.kubernetes.cluster import running as running_kubernetes  # noqa: E402
 from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa: E402
@@ -217,6 +222,35 @@ def local_pictures(page: Page, folder: Path) -> None:
         shoot_dialog(page, server)
 
 
+#: A notebook with every kind of output, whose figure is worth a look.
+CELLS = [
+    "lr = 0.1",
+    (
+        "import numpy as np\nimport pandas as pd\n\nrandom = np.random.default_rng(0)\nsteps = np.arange(400)\n"
+        "loss = 0.3 + 2 * np.exp(-steps * lr / 6) + random.normal(0, 0.02, 400)\nprint(f'lr {lr}: loss {loss[-1]:.3f}')"
+    ),
+    "table = pd.DataFrame({'split': ['train', 'valid', 'test'], 'accuracy': [0.981, 0.942, 0.939], 'loss': [0.31, 0.36, 0.37]})\ntable",
+    "import matplotlib.pyplot as plt\n\nplt.figure(figsize=(7, 2.6))\nplt.plot(steps, loss)\nplt.xlabel('step')\nplt.ylabel('loss');",
+]
+
+
+def notebook_pictures(page: Page, folder: Path) -> None:
+    """The executed notebook in a run's page."""
+    with lab_server(folder / "notebook") as server:
+        cells = [{"cell_type": "markdown", "metadata": {}, "source": "# Digits: training"}]
+        cells += [code_cell(text) for text in CELLS]
+        cells[1]["metadata"] = {"tags": ["parameters"]}
+        name = write_notebook(server.work, "digits.ipynb", cells)
+        run_id = server.hpj("submit", name, "--name", "digits", "-p", "lr=0.2", "--wait")
+        open_lab(page, server)
+        execute(page, "hyperpod:show-panel", keep=False)
+        execute(page, "hyperpod:open-run", {"runId": run_id})
+        run_page = page.locator(RUN_PAGE)
+        run_tab(run_page, "Notebook")
+        expect(run_page.locator("img[src^='data:image/png']")).to_be_visible(timeout=SLOW_MS)
+        in_both_themes(page, "notebook-tab")
+
+
 def training_pictures(page: Page, folder: Path) -> None:
     """A run with curves and an alarm, and two runs compared."""
     page.set_viewport_size({"width": 1240, "height": 1000})
@@ -246,6 +280,89 @@ def training_pictures(page: Page, folder: Path) -> None:
         expect(page.locator(".jp-HyperPod-ComparePage canvas").first).to_be_visible()
         in_both_themes(page, "training-compare")
     page.set_viewport_size(VIEWPORT)
+
+
+#: A training that calls MLflow.
+TRACKED = """\
+import math
+import time
+
+import mlflow
+
+with mlflow.start_run():
+    mlflow.log_params({"lr": 3e-4, "batch_size": 512, "model": "llama-1b", "optimizer": "adamw"})
+    for step in range(1, 61):
+        loss = 1.9 + 8.5 * math.exp(-step / 12)
+        print(f"step: {step}/60  loss: {loss:.4f}", flush=True)
+        mlflow.log_metrics({"loss": loss, "tokens_per_second": 9100 + 3 * step}, step=step)
+        time.sleep(0.05)
+"""
+
+
+def mlflow_pictures(page: Page, folder: Path) -> None:
+    """A run's page with what MLflow has of it."""
+    page.set_viewport_size({"width": 1240, "height": 1000})
+    with MlflowServer() as mlflow, lab_server(folder / "mlflow") as server:
+        (server.work / "train.py").write_text(TRACKED)
+        words = ("--name", "pretrain", "--mlflow", mlflow.url, "--mlflow-experiment", "llama")
+        run_id = server.hpj("submit", "train.py", *words, "--wait")
+        open_lab(page, server)
+        execute(page, "hyperpod:show-panel", keep=False)
+        execute(page, "hyperpod:open-run", {"runId": run_id})
+        run_page = page.locator(RUN_PAGE)
+        expect(run_page.get_by_text("step: 60/").first).to_be_visible(timeout=SLOW_MS)
+        run_tab(run_page, "Overview")
+        link = run_page.get_by_role("button", name="Open pretrain in MLflow")
+        expect(link).to_be_visible(timeout=SLOW_MS)
+        in_both_themes(page, "mlflow-run")
+    page.set_viewport_size(VIEWPORT)
+
+
+#: Notebooks, and how many hours they ran a day. A week has two days on which few people work.
+USED = {"pretrain": 9.0, "finetune": 6.0, "evaluate": 3.0, "clean-data": 1.5, "explore": 1.0}
+
+
+def usage_pictures(page: Page, folder: Path) -> None:
+    """A month of usage by notebook: real runs, whose records are moved to other days."""
+    home = folder / "usage"
+    config = (
+        f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = 4\npython = "/usr/bin/python3"\n'
+        "[clusters.local.cost]\nnode_price = 12\n"
+    )
+    server = LabServer(home, config=config)
+    random = Random(0)
+    for day in range(29, 0, -1):
+        is_weekend = datetime.fromtimestamp(time.time() - day * DAY_S, UTC).weekday() >= 5
+        for name, hours in USED.items():
+            if random.random() < (0.25 if is_weekend else 0.75):
+                notebook = write_notebook(server.work, f"{name}.ipynb", [code_cell("print(1)")])
+                ran = hours * random.uniform(0.3, 1.4)
+                submit_in_the_past(server, notebook, days=day, hours=ran)
+    try:
+        server.start()
+        open_lab(page, server)
+        execute(page, "hyperpod:show-panel", keep=False)
+        execute(page, "hyperpod:open-usage")
+        usage = page.locator(".jp-HyperPod-UsagePage")
+        expect(usage.locator("canvas")).to_be_visible(timeout=SLOW_MS)
+        usage.get_by_label("By").select_option("Notebook")
+        expect(usage.get_by_role("row", name="pretrain.ipynb")).to_be_visible(timeout=SLOW_MS)
+        usage.get_by_role("button", name="Cost", exact=True).click()
+        in_both_themes(page, "usage")
+    finally:
+        server.stop()
+
+
+def job_pictures(page: Page, folder: Path) -> None:
+    """The form of jupyter-scheduler, filled in."""
+    config = f'[storage]\npath = "{folder / "jobs" / "fsx"}"\n[clusters.{SLURM}]\norchestrator = "slurm"\n'
+    with lab_server(folder / "jobs", config=config, notebook_jobs=True) as server:
+        write_notebook(server.work, "train.ipynb", [code_cell(TRAINING)])
+        open_lab(page, server)
+        parameters = {"epochs": "20", "--nodes": "4", "--time-limit": "2h"}
+        form = job_form(page, "train.ipynb", f"HyperPod: {SLURM}", **parameters)
+        form.get_by_label("Run job with input folder").check()
+        in_both_themes(page, "notebook-jobs")
 
 
 def slurm_pictures(page: Page, folder: Path) -> None:
@@ -347,7 +464,17 @@ def main() -> int:
     if chromium is None:
         print("Chromium is missing; scripts/ui-test.sh installs it", file=sys.stderr)
         return 1
-    wanted = sys.argv[1:] or ["local", "training", "slurm", "kubernetes", "hyperpod"]
+    wanted = sys.argv[1:] or [
+        "local",
+        "notebook",
+        "mlflow",
+        "training",
+        "usage",
+        "jobs",
+        "slurm",
+        "kubernetes",
+        "hyperpod",
+    ]
     IMAGES.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="hyperpod-"))
     with sync_playwright() as playwright:
@@ -355,8 +482,16 @@ def main() -> int:
         page = browser.new_context(viewport=VIEWPORT).new_page()
         if "local" in wanted:
             local_pictures(page, folder)
+        if "notebook" in wanted:
+            notebook_pictures(page, folder)
+        if "mlflow" in wanted:
+            mlflow_pictures(page, folder)
         if "training" in wanted:
             training_pictures(page, folder)
+        if "usage" in wanted:
+            usage_pictures(page, folder)
+        if "jobs" in wanted:
+            job_pictures(page, folder)
         if "slurm" in wanted:
             slurm_pictures(page, folder)
         if "kubernetes" in wanted:

@@ -16,13 +16,13 @@ readonly SLOWEST=(--durations=30 --durations-min=2)
 # closing line counts it as "rerun": it is a fault to look for (docs/testing.md).
 readonly AGAIN=(--max-suite-reruns 3 --rerun-show-tracebacks)
 
-# Name, what it needs (of slurm, slurm-24.11, kubernetes, kueue, trainer, kwok, prometheus, torch, chromium), what it runs.
+# Name, what it needs (of slurm, slurm-24.11, kubernetes, kueue, trainer, kwok, prometheus, torch, mlflow, chromium), what it runs.
 readonly SHARDS=(
   "slurm|slurm slurm-24.11 torch|the long tests on Slurm 22.05, and all that run over ssh"
   "slurm-2411|slurm slurm-24.11 torch|all tests on Slurm, on 24.11"
   "kubernetes-a|kubernetes|the long tests on Kubernetes: kinds, queues, orders, adoption, ends"
   "kubernetes-b|kubernetes|the long tests on Kubernetes: faults, logs, ports, rights and the rest"
-  "kills|slurm prometheus torch|the long tests that need no cluster: kills, random faults, many runs, lifecycle, demo"
+  "kills|slurm prometheus torch mlflow|the long tests that need no cluster: kills, random faults, many runs, lifecycle, demo"
   "testbed|slurm slurm-24.11 kubernetes prometheus|the tests of the testbed itself"
   "versions|slurm slurm-24.11 kubernetes torch chromium|the long browser tests, and every supported JupyterLab"
 )
@@ -94,6 +94,7 @@ run_standard() {
   step "Front-end tests (jest)" jlpm test --maxWorkers=100%
   scripts/check-wheel.sh
   scripts/ensure-torch.sh
+  scripts/ensure-mlflow.sh
   step "Slurm 22.05" testbed/install-slurm.sh
   step "Prometheus" testbed/install-prometheus.sh
   step "Kubernetes" kubernetes_is_built
@@ -131,6 +132,7 @@ run_shard() {
   for need in $needs; do
     case $need in
       torch) scripts/ensure-torch.sh ;;
+      mlflow) scripts/ensure-mlflow.sh ;;
       slurm) step "Slurm 22.05" testbed/install-slurm.sh ;;
       slurm-24.11) step "Slurm 24.11" testbed/install-slurm.sh --trixie ;;
       prometheus) step "Prometheus" testbed/install-prometheus.sh ;;

@@ -2,6 +2,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { adminPlugin } from './admin/plugin';
 import { clustersPlugin } from './clusters/plugin';
+import { costPlugin } from './cost/plugin';
 import { doctorPlugin } from './doctor/plugin';
 import { helpPlugin } from './help/plugin';
 import { lifecyclePlugin } from './lifecycle/plugin';
@@ -32,6 +33,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   metricsPlugin,
   nodesPlugin,
   nodeLogsPlugin,
+  costPlugin,
   doctorPlugin,
   lifecyclePlugin,
   adminPlugin,

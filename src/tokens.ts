@@ -105,6 +105,8 @@ export namespace CommandIDs {
   export const copyPath = 'hyperpod:copy-path';
   /** Shows where the bytes of files are, with what can be done; `{paths}`. */
   export const showFileStates = 'hyperpod:show-file-states';
+  /** Who used how much of the clusters, and what it cost; `{cluster}`. */
+  export const openUsage = 'hyperpod:open-usage';
   /** The documentation that comes with the extension. */
   export const openDocs = 'hyperpod:open-docs';
   export const showPanel = 'hyperpod:show-panel';

@@ -18,6 +18,11 @@ CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
 #: The panel's list of clusters, with what is said of AWS.
 CLUSTERS = f"{PANEL} section[aria-label='Clusters']"
 
+#: Whether the kernel of the notebook in front has started and has nothing to do.
+KERNEL_IDLE = (
+    "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+)
+
 _HIDE = """hidden => {
   Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
   Object.defineProperty(
@@ -73,9 +78,7 @@ def open_notebook(page: Page, server: LabServer, name: str) -> None:
 
 def run_all(page: Page) -> None:
     """Run all cells, once the kernel is there."""
-    page.wait_for_function(
-        "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
-    )
+    page.wait_for_function(KERNEL_IDLE)
     execute(page, "notebook:run-all-cells", keep=False)
 
 
@@ -220,3 +223,19 @@ def violations(page: Page, selector: str) -> list[str]:
         for item in results.response["violations"]
         for node in item["nodes"]
     ]
+
+
+def job_form(page: Page, notebook: str, environment: str, **parameters: str) -> Locator:
+    """jupyter-scheduler's form for a notebook in the file browser, filled in; returns its tab."""
+    page.locator(".jp-DirListing-item", has_text=notebook).click(button="right")
+    page.locator('.lm-Menu [data-command="scheduling:create-from-filebrowser"]').click()
+    jobs = page.locator("#notebook-jobs-panel")
+    jobs.get_by_label("Environment").click()
+    page.get_by_role("option", name=environment, exact=True).click()
+    for number, (name, value) in enumerate(parameters.items()):
+        jobs.get_by_title("Add new parameter").click()
+        jobs.locator(f"[name=parameter-{number}-name]").fill(name)
+        field = jobs.locator(f"[name=parameter-{number}-value]")
+        field.fill(value)
+        field.blur()  # the form checks a field when it is left
+    return jobs

@@ -18,6 +18,7 @@ from pathlib import Path
 START_TIMEOUT = 60.0
 PYTHON = os.environ.get("LAB_PYTHON", sys.executable)
 """The interpreter of the environment under test (`scripts/check-versions.sh` sets another one)."""
+LAB_EXTENSIONS = "share/jupyter/labextensions"
 TOKEN = "token-of-the-browser-tests"
 
 
@@ -41,10 +42,17 @@ class LabServer:
         application: `lab` or `notebook`.
         slots: Of the embedded cluster.
         config: The configuration, in place of one with only that cluster.
+        notebook_jobs: Whether jupyter-scheduler is switched on.
     """
 
     def __init__(
-        self, home: Path, application: str = "lab", *, slots: int = 4, config: str | None = None
+        self,
+        home: Path,
+        application: str = "lab",
+        *,
+        slots: int = 4,
+        config: str | None = None,
+        notebook_jobs: bool = False,
     ) -> None:
         self.home = home
         self.work = home / "work"
@@ -55,10 +63,14 @@ class LabServer:
         #: What the server is started by, such as setpriv.
         self.started_by: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
+        self._extensions = {"jupyter_scheduler": notebook_jobs}
         own = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
         (home / "config.toml").write_text(own if config is None else config)
         self.set_setting("@jupyterlab/apputils-extension/notification", {"fetchNews": "false"})
         bin_folder = Path(PYTHON).parent
+        self._front_ends = bin_folder.parent / LAB_EXTENSIONS
+        if not notebook_jobs:
+            self._front_ends = _without_scheduler(self._front_ends, home / "labextensions")
         self.environment = {
             "HOME": str(home),
             "PATH": f"{bin_folder}:/usr/bin:/bin",
@@ -100,6 +112,8 @@ class LabServer:
         command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"]
         command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={self.work}"]
         command += [f"--IdentityProvider.token={TOKEN}"]
+        command += [f"--ServerApp.jpserver_extensions={self._extensions}"]
+        command += [f"--LabServerApp.labextensions_path={self._front_ends}"]
         command += ["--expose-app-in-browser", "--LabApp.news_url=None"]
         command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
         with (self.home / "server.log").open("ab") as log:
@@ -161,6 +175,16 @@ class LabServer:
             return False
 
 
+def _without_scheduler(installed: Path, folder: Path) -> Path:
+    """A folder with links to the installed front ends but jupyter-scheduler's. A page loads one that is switched off, too, and warns of its versions."""
+    for manifest in [*installed.glob("*/package.json"), *installed.glob("@*/*/package.json")]:
+        name = manifest.parent.relative_to(installed)
+        if name != Path("@jupyterlab/scheduler"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).symlink_to(manifest.parent)
+    return folder
+
+
 @contextmanager
 def lab_server(
     home: Path,
@@ -168,9 +192,11 @@ def lab_server(
     config: str | None = None,
     environment: Mapping[str, str] | None = None,
     started_by: tuple[str, ...] = (),
+    *,
+    notebook_jobs: bool = False,
 ) -> Iterator[LabServer]:
     """A server that runs until the block ends, and leaves no run behind; `environment` is what it has beyond its own."""
-    server = LabServer(home, application, config=config)
+    server = LabServer(home, application, config=config, notebook_jobs=notebook_jobs)
     server.started_by = started_by
     server.environment.update(environment or {})
     try:

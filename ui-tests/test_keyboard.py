@@ -131,7 +131,7 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     # The run's page: its tabs, and the search in its log.
     log_tab = shown.get_by_role("tab", name="Log", exact=True)
     tab_to(page, log_tab, "Shift+Tab")
-    for tab in ("Code", "Settings", "Overview"):
+    for tab in ("Notebook", "Code", "Settings", "Overview"):
         page.keyboard.press("ArrowRight")
         stop(page, shown.get_by_role("tab", name=tab, exact=True), RUN_PAGE)
     ranks = shown.get_by_role("button", name="Rank 0")

@@ -210,7 +210,9 @@ def test_few_rights_and_no_shared_storage(page: Page, user_lab: LabServer, names
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert violations(page, CLUSTER_PAGE) == []
     shown = open_cluster(page, "Jobs")
-    hidden = shown.get_by_role("note").filter(has_text="in all namespaces")
+    # The page's head says it too, once it has read the overview.
+    jobs = shown.get_by_role("tabpanel", name="Jobs")
+    hidden = jobs.get_by_role("note").filter(has_text="in all namespaces")
     expect(hidden).to_contain_text(
         "you do not have the permission to list pytorchjobs.kubeflow.org"
     )

@@ -49,7 +49,7 @@ for epoch in range(4):
     print(f"epoch {epoch}  loss {2.3 * 0.8**epoch + 0.01 * rank:.3f}", flush=True)
     if rank == 1 and epoch == 2:
         print("WARNING: the gradient norm is large", flush=True)
-    time.sleep(0.3)
+    time.sleep(0.8)
 """
 LOAD_CELL = "def load(path):\n    return open(path).read()"
 
@@ -160,6 +160,7 @@ PAGES: dict[str, Callable[[Page, World], None]] = {
     "run-failed": in_run(lambda world: world.failed, "Overview"),
     "run-waiting": in_run(lambda world: world.waiting, "Overview"),
     "runs": by_command("hyperpod:open-runs", ".jp-HyperPod-RunsPage"),
+    "usage": by_command("hyperpod:open-usage", ".jp-HyperPod-UsagePage canvas"),
     "storage": by_command("hyperpod:open-storage", ".jp-HyperPod-Section"),
     "doctor": by_command("hyperpod:open-doctor", ".jp-HyperPod-Doctor button:text-is('Run again')"),
     "admin": by_command("hyperpod:open-admin", ".jp-HyperPod-Admin"),

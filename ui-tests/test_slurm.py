@@ -139,7 +139,8 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     assert len(log_lines(page, RUN_PAGE)) == 16
     run_tab(shown, "Overview").get_by_text("Details", exact=True).click()
     expect(shown).to_contain_text("Nodesnode3, node4")
-    expect(shown.locator(".jp-HyperPod-Usage-source")).to_have_text(
+    used = shown.locator("section.jp-HyperPod-Usage").filter(has_text="Exit code")
+    expect(used.locator(".jp-HyperPod-Usage-source")).to_have_text(
         re.compile("from the scheduler.s accounting|measured by the launcher")
     )
 

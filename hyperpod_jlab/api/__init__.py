@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.api.run import Run, check_number, check_text, kind_of
+from hyperpod_jlab.api.run import Run, check_flag, check_number, check_text, kind_of
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.nested import merge
@@ -40,6 +40,7 @@ def submit(
     cluster: str | None = None,
     run_id: str | None = None,
     spec: Mapping[str, Any] | None = None,
+    accept_cost: bool = False,
     **options: Any,
 ) -> Run:
     """Submit a function, a notebook, a Python file or a command; returns at once.
@@ -52,6 +53,7 @@ def submit(
         cluster: The cluster's name; default: the configured one.
         run_id: A run id of your own: the same id again returns the same run.
         spec: Further fields of the spec, as nested data; options override them.
+        accept_cost: Confirms a cost over the limit of the configuration (``cost.confirm_over``).
         options: The spec's options by name, as on the command line: ``nodes=2``, ``time_limit="2h"``, ``env={"K": "V"}``.
 
     Raises:
@@ -61,6 +63,7 @@ def submit(
     check_text(command, "command", "a shell command as text")
     check_text(cluster, "cluster", "a cluster's name")
     check_text(run_id, "run_id", "a run id")
+    check_flag(accept_cost, "accept_cost")
     call, source = _source(what, args, kwargs, command)
     data = merge(dict(spec or {}), _options(options))
     data["source"] = {**source, **data.get("source", {})}
@@ -74,7 +77,13 @@ def submit(
     checked = parse(JobSpec, data)
     hyperpod = _hyperpod()
     request = Request(
-        checked, cluster=cluster, run_id=run_id, base=current_folder(), call=call, secrets=secrets
+        checked,
+        cluster=cluster,
+        run_id=run_id,
+        base=current_folder(),
+        call=call,
+        secrets=secrets,
+        accept_cost=accept_cost,
     )
     return Run(hyperpod, background.call(hyperpod.submitter.submit(request)))
 

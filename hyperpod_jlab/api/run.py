@@ -23,7 +23,9 @@ from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
 from hyperpod_jlab.run.services import Hyperpod
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.features.mlflow.models import RunMlflow
     from hyperpod_jlab.logs.service import LogBatch
+    from hyperpod_jlab.run.cost import RunCost
 
 
 # --------------------------------------------------------------------------------------------------
@@ -55,6 +57,16 @@ def check_text(value: Any, field: str, expected: str, *, optional: bool = True) 
     """
     if not isinstance(value, str) and not (optional and value is None):
         raise _argument_error(f"{field} must be {expected}, not {kind_of(value)}", field)
+
+
+def check_flag(value: Any, field: str) -> None:
+    """Check that an argument is True or False.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    if not isinstance(value, bool):
+        raise _argument_error(f"{field} must be True or False, not {kind_of(value)}", field)
 
 
 def check_number(value: Any, field: str, least: int) -> None:
@@ -198,6 +210,47 @@ class Run:
             return rows
         columns = ["name", "rank", "attempt", "step", "time", "value"]
         return pandas.DataFrame(rows, columns=columns)
+
+    def mlflow(self) -> RunMlflow:
+        """What MLflow has of the run: its run there, with parameters and last metrics. Waits at most 2 s for MLflow.
+
+        Raises:
+            NotFoundError: The run does not exist any more.
+        """
+        from hyperpod_jlab.features.mlflow.service import read_mlflow
+
+        return background.call(read_mlflow(self._hyperpod, self.view))
+
+    def notebook(self, rank: int = 0, *, attempt: int | None = None) -> dict[str, Any]:
+        """The executed notebook so far: the cells as they were submitted, with what a rank printed and displayed (nbformat 4).
+
+        ``json.dump`` writes it to a file, and ``nbformat.from_dict`` makes a notebook of it. Its outputs are not trusted.
+
+        Args:
+            rank: The global rank whose outputs it has.
+            attempt: The attempt; default: the newest.
+
+        Raises:
+            NotFoundError: The run, rank or attempt does not exist.
+            UnsupportedError: The run is not a notebook, or is an array.
+        """
+        from hyperpod_jlab.features.notebook.service import read_executed_notebook
+
+        check_number(rank, "rank", 0)
+        check_number(attempt, "attempt", 1)
+        return background.call(
+            read_executed_notebook(self._hyperpod, self.run_id, rank, attempt)
+        ).document
+
+    def cost(self) -> RunCost:
+        """What the run has cost so far, in all its attempts.
+
+        Raises:
+            NotFoundError: The run does not exist.
+        """
+        from hyperpod_jlab.run.cost import read_run_cost
+
+        return background.call(read_run_cost(self._hyperpod, self.run_id))
 
     def logs(
         self,

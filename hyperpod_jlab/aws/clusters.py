@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
@@ -29,7 +26,10 @@ from hyperpod_jlab.core.hyperpod import (
 )
 from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, from_ec2, instance_type
 from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
-from hyperpod_jlab.storage.mounts import own_cache_folder
+from hyperpod_jlab.storage.cache_file import read_cache, write_cache
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _NAME = re.compile(
     r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:cluster/[a-z0-9]{12}|[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
@@ -332,6 +332,8 @@ async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
 
 _INSTANCE_TYPES_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 
+_FILE = "instance-types.json"
+
 _TTL_S = 30 * 86400.0
 """TTL of an answer, in seconds: types do not change."""
 
@@ -364,7 +366,7 @@ async def find_instance_type(name: str) -> InstanceType | HyperpodError | None:
     table_type = instance_type(name)
     if not _INSTANCE_TYPES_NAME.fullmatch(name):
         return table_type
-    cached = await asyncio.to_thread(_read)
+    cached = await asyncio.to_thread(read_cache, _FILE, _kind()) or {}
     type_facts, read_at = cached.get(name, (None, 0.0))
     age = time.time() - read_at
     if 0 <= age < _TTL_S and type_facts is not None:
@@ -377,40 +379,14 @@ async def find_instance_type(name: str) -> InstanceType | HyperpodError | None:
         type_facts = from_ec2(description) if description is not None else None
     except HyperpodError as error:
         type_facts, refusal = None, error
-    await asyncio.to_thread(_write, {**cached, name: (type_facts, time.time())})
+    answers = {**cached, name: (type_facts, time.time())}
+    await asyncio.to_thread(write_cache, _FILE, _kind(), answers)
     return type_facts or table_type or refusal
 
 
-def _file() -> Path | None:
-    folder = own_cache_folder()
-    return None if folder is None else folder / "instance-types.json"
+@cache
+def _kind() -> TypeAdapter[dict[str, tuple[InstanceType | None, float]]]:
+    """EC2's answers with their times, by type; None for a failure."""
+    from pydantic import TypeAdapter
 
-
-def _read() -> dict[str, tuple[InstanceType | None, float]]:
-    """EC2's cached answers with their times; None for a failure."""
-    file = _file()
-    try:
-        data = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
-        return {
-            str(name): (
-                InstanceType(**type_facts) if type_facts is not None else None,
-                float(read_at),
-            )
-            for name, (type_facts, read_at) in data.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _write(cached: Mapping[str, tuple[InstanceType | None, float]]) -> None:
-    file = _file()
-    if file is None:
-        return
-    rows = {
-        name: (asdict(type_facts) if type_facts is not None else None, read_at)
-        for name, (type_facts, read_at) in cached.items()
-    }
-    temporary = file.with_name(f"{file.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # EC2 is queried again then
-        temporary.write_text(json.dumps(rows), encoding="utf-8")
-        temporary.replace(file)
+    return TypeAdapter(dict[str, tuple[InstanceType | None, float]])

@@ -28,8 +28,10 @@ BOTO3_SINCE = {
     "sagemaker:BatchDeleteClusterNodes": "1.35.53",
     "sagemaker:BatchRebootClusterNodes": "1.41.1",
     "sagemaker:BatchReplaceClusterNodes": "1.41.1",
+    "sagemaker:CreatePresignedMlflowAppUrl": "1.42.1",
     "sagemaker:DescribeClusterEvent": "1.40.3",
     "sagemaker:ListClusterEvents": "1.40.3",
+    "sagemaker:ListMlflowApps": "1.42.1",
 }
 """Versions of boto3 that are known to have an operation (from botocore's models); older ones may have it too."""
 
@@ -37,6 +39,7 @@ ENDPOINTS = {
     "sagemaker": "sagemaker.api",
     "cloudwatch": "monitoring",
     "aps": "aps-workspaces",
+    "pricing": "pricing.api",
 }
 """Names of VPC endpoints that differ from the service's name."""
 
@@ -75,11 +78,12 @@ _NOT_FOUND = frozenset(
         "InvalidNetworkInterfaceID.NotFound",
         "NoSuchBucket",
         "NoSuchEntity",
+        "NotFoundException",
         "ResourceNotFound",
         "ResourceNotFoundException",
     }
 )
-_IN_USE = frozenset({"ConflictException", "ResourceInUse"})
+_IN_USE = frozenset({"ConflictException", "DuplicateRecordException", "ResourceInUse"})
 _INVALID = frozenset(
     {
         "BadRequest",
@@ -92,6 +96,14 @@ _INVALID = frozenset(
 
 
 _IAM_NAMES = {
+    "budgets:CreateBudget": "budgets:ModifyBudget",
+    "budgets:CreateNotification": "budgets:ModifyBudget",
+    "budgets:DeleteBudget": "budgets:ModifyBudget",
+    "budgets:DeleteNotification": "budgets:ModifyBudget",
+    "budgets:DescribeBudget": "budgets:ViewBudget",
+    "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
+    "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
+    "budgets:UpdateBudget": "budgets:ModifyBudget",
     "s3:ListObjectsV2": "s3:ListBucket",
     "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
 }

@@ -237,9 +237,14 @@ class Aws:
     ) -> None:
         self._region = region
         self._fail_fast = fail_fast
+        self._keys = keys
         self._session = _session if keys is None else _Session(keys)
         self.calls = 0
         """Number of calls, without retries."""
+
+    def at(self, region: str) -> Aws:
+        """The same AWS in another region."""
+        return Aws(region, fail_fast=self._fail_fast, keys=self._keys)
 
     async def region(self) -> str:
         """The region.

@@ -46,6 +46,7 @@ def capture(
     base: Path,
     notebook: Mapping[str, Any] | None = None,
     call: FunctionCall | None = None,
+    interpreter: str | None = None,
 ) -> Captured:
     """Prepare a spec's source for a bundle. Writes nothing, and only lists the project's files.
 
@@ -54,12 +55,17 @@ def capture(
         base: The base folder for its relative paths.
         notebook: The notebook's JSON as the caller shows it; None to read its file.
         call: The function with its arguments, for a function source.
+        interpreter: The Python whose packages ``environment.capture`` means; None for this one.
 
     Raises:
         InvalidInputError: The source, the selection or the project's root is invalid;
             ``detail.field`` names it.
     """
     captured = _capture_source(spec, base, notebook, call)
+    if spec.environment.capture is not None and spec.source.kind != "native":
+        from hyperpod_jlab.capture.environment import with_environment
+
+        captured = with_environment(captured, spec, base, interpreter)
     warnings = secret_name_findings(spec.environment.variables)
     return dataclasses.replace(captured, findings=(*captured.findings, *warnings))
 

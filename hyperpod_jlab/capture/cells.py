@@ -22,8 +22,10 @@ from hyperpod_jlab.capture.captured import (
     PreviewPart,
     runtime_files,
 )
+from hyperpod_jlab.capture.document import NOTEBOOK, sent_document
 from hyperpod_jlab.capture.files import run_name, source_path
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
+from hyperpod_jlab.capture.parameters import inject_parameters
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.transform import Transformed, transform_cell
 from hyperpod_jlab.core.finding import Finding
@@ -128,7 +130,7 @@ def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:
 PLAN = "code/cells.json"
 """The runner's input: which cells to run, and how."""
 
-_RESERVED_NAMES = {"main.py", "cells.json", "hyperpod_runtime", "lib"}
+_RESERVED_NAMES = {"main.py", "cells.json", "notebook.ipynb", "hyperpod_runtime", "lib"}
 
 
 @dataclass(frozen=True)
@@ -156,15 +158,17 @@ def capture_notebook(
     path = source_path(base, source.path)
     notebook = read_notebook(path, content)
     folder = path.name if path.name not in _RESERVED_NAMES else f"{path.name}.ipynb"
+    selection, findings = inject_parameters(notebook, select_cells(notebook, source), source)
     cells = [
         _prepare(cell, f"{folder}/cell-{cell.number:02d}")
-        for cell in select_cells(notebook, source)
+        for cell in selection
         if cell.text.strip()
     ]
     project = collect_project(spec.files, path.parent, base)
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
     plan = _plan(path, cells, project)
-    files = [*runtime_files("notebook"), CodeFile(PLAN, plan)]
+    document = sent_document(notebook, selection)
+    files = [*runtime_files("notebook"), CodeFile(PLAN, plan), CodeFile(NOTEBOOK, document)]
     for prepared in cells:
         files += _cell_files(prepared)
     return Captured(
@@ -172,7 +176,7 @@ def capture_notebook(
         files=tuple(files),
         project=project.files,
         command=command,
-        findings=(*_findings(cells), *project.findings),
+        findings=(*findings, *_findings(cells), *project.findings),
         parts=tuple(_part(prepared) for prepared in cells),
     )
 

@@ -88,7 +88,8 @@ class _Scanner:
         while self._position < len(self._text):
             char = self._text[self._position]
             if char in "\r\n":
-                if depth == 0:
+                following = _BREAK.match(self._text, self._position)
+                if depth == 0 or (following and following.end() == len(self._text)):
                     break
                 self._skip(_BREAK)
             elif char == "=" and depth == 0 and not assigned and self._is_assignment():

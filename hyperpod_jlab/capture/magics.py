@@ -305,9 +305,8 @@ def _cd(arguments_text: str) -> MagicTranslation:
 def _matplotlib(arguments_text: str) -> MagicTranslation:
     return translate_to(
         "matplotlib",
-        "uses the backend agg, because a job has no display",
+        "figures are in the executed notebook; other backends than inline need a display",
         arguments_text,
-        hint="save figures with savefig",
     )
 
 
@@ -379,7 +378,14 @@ _SHELL_ALIASES = {"cat", "cp", "ll", "ls", "mkdir", "mv", "rm", "rmdir"}
 # --------------------------------------------------------------------------------------------------
 # Translation of cell magics.
 
-_DISPLAY_MAGICS = {"html", "javascript", "js", "latex", "markdown", "svg"}
+_DISPLAY_MAGICS = {
+    "html": "HTML",
+    "javascript": "Javascript",
+    "js": "Javascript",
+    "latex": "Latex",
+    "markdown": "Markdown",
+    "svg": "SVG",
+}
 _INTERPRETERS = ("bash", "perl", "python", "python3", "ruby", "sh")
 
 
@@ -411,8 +417,10 @@ def cell_magic(name: str, arguments_text: str, file: str) -> CellTranslation:
     """
     if name in _CELLS:
         return _CELLS[name](arguments_text, file)
-    if name.lower() in _DISPLAY_MAGICS:
-        return CellTranslation(translate_to_nothing("has no effect in a job"))
+    kind = _DISPLAY_MAGICS.get(name.lower())
+    if kind is not None:
+        note = "is shown in the executed notebook"
+        return CellTranslation(translate_to("rich", note, kind, f"{file}.txt"), suffix=".txt")
     if name in _INTERPRETERS:
         return _script(name, arguments_text, file)
     known_names = [*_CELLS, *_DISPLAY_MAGICS, *_INTERPRETERS]
@@ -465,6 +473,7 @@ def _capture_magic(arguments_text: str, _: str) -> CellTranslation:
         "name": names[0] if names else None,
         "stdout": "--no-stdout" not in options,
         "stderr": "--no-stderr" not in options,
+        "display": "--no-display" not in options,
     }
     note = "keeps the output of the cell out of the log; if the cell fails, all output is printed"
     return CellTranslation(MagicTranslation("", note), body=True, around=around)

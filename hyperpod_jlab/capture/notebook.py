@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,12 @@ class CodeCell:
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code cells of a notebook, and the ids of its other cells."""
+    """The code cells of a notebook, the ids of its other cells, and its JSON."""
 
     path: Path
     cells: tuple[CodeCell, ...]
     other_ids: frozenset[str]
+    document: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Notebook:
@@ -71,7 +72,7 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
         raise InvalidInputError(
             f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD}
         )
-    return Notebook(path, tuple(code), frozenset(skipped_ids))
+    return Notebook(path, tuple(code), frozenset(skipped_ids), document)
 
 
 def read_file(path: Path, subject: str) -> bytes:

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -33,6 +33,8 @@ MAX_SECONDS = 20.0
 GITS = ".gitignore"
 HYPERPODIGNORE = ".hyperpodignore"
 
+_COMMIT_TIMEOUT_S = 2.0
+
 _DEFAULT_EXCLUDES = (
     ".DS_Store .Trash .cache .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox "
     ".pytest_cache .ruff_cache .svn .tox .venv __pycache__ __pypackages__ node_modules"
@@ -51,6 +53,34 @@ class Listing:
 
     paths: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+
+
+def find_commit(folder: Path) -> str | None:
+    """The commit that is checked out in the working tree of a folder; None if it is in none, or git does not say in time."""
+    try:
+        output = _run_git(folder, ("rev-parse", "--verify", "HEAD"), _COMMIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return None
+    return output.decode("ascii", "replace").strip() or None if output else None
+
+
+def _run_git(folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
+    """What git prints; None if it fails.
+
+    Raises:
+        TimeoutExpired: It takes too long.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment.update(GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
+    # A repository's configuration may name a program for core.fsmonitor: reading must not start it.
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
+    try:
+        completed = subprocess.run(
+            command, capture_output=True, check=False, timeout=max(0.1, seconds), env=environment
+        )
+    except OSError:
+        return None
+    return completed.stdout if completed.returncode == 0 else None
 
 
 class Lister:
@@ -114,31 +144,13 @@ class Lister:
         return self._run_git(folder.parent, "check-ignore", "-q", folder.name) is not None
 
     def _run_git(self, folder: Path, *arguments: str) -> list[str] | None:
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-        }
-        environment.update(GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
-        # A repository's configuration may name a program for core.fsmonitor: listing files must not
-        # start it.
-        command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
-        remaining_s = self._deadline - time.monotonic()
         try:
-            completed = subprocess.run(
-                command,
-                capture_output=True,
-                check=False,
-                timeout=max(0.1, remaining_s),
-                env=environment,
-            )
+            output = _run_git(folder, arguments, self._deadline - time.monotonic())
         except subprocess.TimeoutExpired as error:
             raise TooManyFilesError(
                 f"git needs more than {MAX_SECONDS:.0f} s to list it"
             ) from error
-        except OSError:
-            return None
-        if completed.returncode != 0:
-            return None
-        return [os.fsdecode(name) for name in completed.stdout.split(b"\0") if name]
+        return None if output is None else [os.fsdecode(one) for one in output.split(b"\0") if one]
 
     def _walk(self, prefix: str, ignores: IgnoreTree, *, heed: bool) -> None:
         pending = [prefix]

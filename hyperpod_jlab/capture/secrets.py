@@ -26,7 +26,8 @@ _KEY_OWNERS = {"ACCESS", "ACCOUNT", "API", "AUTH", "ENCRYPTION", "LICENSE", "PRI
 _LOCATION_WORDS = {"DIR", "FILE", "PATH", "ENDPOINT", "URL", "URI", "TYPE", "NAME"}
 _VALUE = re.compile(
     r"(hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|sk-[A-Za-z0-9_-]{20,}"
-    r"|(AKIA|ASIA)[A-Z0-9]{16}|xox[abp]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----.*)",
+    r"|(AKIA|ASIA)[A-Z0-9]{16}|xox[abp]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----.*"
+    r"|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@$]+@\S*)",
     re.DOTALL,
 )
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -212,8 +212,13 @@ Item = TypeVar("Item")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def page_options(function: Decorated) -> Decorated:
-    """Add ``--limit`` and ``--cursor`` to a command that lists."""
+def page_options(function: Decorated, default: str = "all") -> Decorated:
+    """Add ``--limit`` and ``--cursor`` to a command that lists.
+
+    Args:
+        function: The command.
+        default: How many it shows without a limit.
+    """
     function = click.option(
         "--cursor",
         metavar="CURSOR",
@@ -223,7 +228,7 @@ def page_options(function: Decorated) -> Decorated:
         "--limit",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Show at most this many. Default: all.",
+        help=f"Show at most this many. Default: {default}.",
     )(function)
 
 
@@ -233,6 +238,7 @@ def show_list(
     items: Sequence[Item],
     row: Callable[[Item], Sequence[str]],
     page: tuple[int | None, str | None],
+    narrow: tuple[tuple[str, int], ...] = (),
 ) -> None:
     """Print a page of a list.
 
@@ -242,12 +248,14 @@ def show_list(
         items: All items; notes on them go to stderr, or into the JSON.
         row: Formats an item's cells.
         page: The given limit and cursor.
+        narrow: What gives way on a narrow terminal (see `Table`).
     """
     page_items, following = _page(items, *page)
     if invocation().as_json:
         print_list(name, page_items, following, notes_of(items))
     else:
-        print_table(_without_empty(titles, [row(item) for item in page_items], f"no {name}"))
+        rows = [row(item) for item in page_items]
+        print_table(without_empty(Table(titles, rows, empty=f"no {name}", narrow=narrow)))
         print_notes(notes_of(items))
 
 
@@ -257,17 +265,19 @@ def print_notes(notes: Iterable[str]) -> None:
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
-def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
+def without_empty(table: Table) -> Table:
     """The table, without empty columns for a person; scripts get all columns in fixed positions."""
+    if not is_terminal(sys.stdout):
+        return table
     columns = [
         index
-        for index in range(len(titles))
-        if not is_terminal(sys.stdout) or any(row[index] not in {"-", ""} for row in rows)
+        for index in range(len(table.titles))
+        if any(row[index] not in {"-", ""} for row in table.rows)
     ]
-    return Table(
-        tuple(titles[index] for index in columns),
-        [[row[index] for index in columns] for row in rows],
-        empty=empty,
+    return replace(
+        table,
+        titles=tuple(table.titles[index] for index in columns),
+        rows=[[row[index] for index in columns] for row in table.rows],
     )
 
 

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.core.quantities import parse_duration, parse_ranges
+from hyperpod_jlab.core.quantities import MAX_SECONDS, parse_duration, parse_ranges
 
 if TYPE_CHECKING:
     from hyperpod_jlab.storage.index import Row, Session
@@ -117,6 +117,8 @@ class AgeParam(TextParam):
     """A duration such as ``5m`` or ``30d``, as seconds."""
 
     name = "time"
+    longest = MAX_SECONDS
+    hint: str | None = None
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -124,13 +126,15 @@ class AgeParam(TextParam):
         """Parse the duration."""
         del ctx
         try:
-            return float(parse_duration(str(value)))
+            return float(parse_duration(str(value), self.longest))
         except ValueError as error:
-            raise invalid_option(param, str(error)) from None
+            raise invalid_option(param, str(error), self.hint) from None
 
 
 class SinceParam(AgeParam):
     """A duration before now, or a time in ISO 8601, as Unix seconds."""
+
+    hint = "use a duration such as 2h, or a time such as 2026-11-01T10:00"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -142,6 +146,30 @@ class SinceParam(AgeParam):
             # A time without a zone is in the user's own.
             return datetime.fromisoformat(str(value)).astimezone().timestamp()
         except (ValueError, OverflowError):
+            return time.time() - super().convert(value, param, ctx)
+
+
+class DayParam(AgeParam):
+    """A day or a time in ISO 8601, in UTC if it has no zone, or a duration before now, as Unix seconds."""
+
+    hint = "use a day such as 2026-11-01 (YYYY-MM-DD), or a duration such as 7d"
+
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the day, the time or the duration."""
+        from datetime import UTC, datetime
+
+        text = str(value)
+        try:
+            moment = datetime.fromisoformat(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            if text.strip().isdecimal():
+                raise invalid_option(param, f"'{text[:40]}' has no unit", self.hint) from None
             return time.time() - super().convert(value, param, ctx)
 
 

@@ -71,6 +71,11 @@ def sending_options(function: Decorated) -> Decorated:
             help="Print the exact script or manifest, the code and all findings. Submit nothing.",
         ),
         click.option(
+            "--accept-cost",
+            is_flag=True,
+            help="Confirm a cost over the limit that the configuration sets (cost.confirm_over).",
+        ),
+        click.option(
             "--wait",
             is_flag=True,
             help="Wait until the run ends. The exit code is 1 unless the run succeeds.",
@@ -102,7 +107,19 @@ def send(request: Request, mode: SubmitMode) -> None:
         print_preview(preview, as_json=invocation().as_json)
         return
     request = replace(request, secrets=read_local_secrets(names, _ask if can_ask() else None))
-    with_services(lambda hyperpod: _send(hyperpod, request, mode))
+    try:
+        with_services(lambda hyperpod: _send(hyperpod, request, mode))
+    except RefusedError as error:
+        if error.code != "cost_not_confirmed" or not can_ask():
+            raise
+        if not click.confirm(f"{_sentence(error.message)} Submit it?", err=True):
+            raise
+        confirmed = replace(request, accept_cost=True)
+        with_services(lambda hyperpod: _send(hyperpod, confirmed, mode))
+
+
+def _sentence(text: str) -> str:
+    return printable(f"{text[:1].upper()}{text[1:]}.")
 
 
 async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
@@ -257,6 +274,13 @@ def print_preview(preview: SubmitPreview, *, as_json: bool) -> None:
     try:
         raise_on_error(findings)
     except RefusedError as error:
+        errors = {finding.code for finding in findings if finding.level == "error"}
+        if errors == {"cost_not_confirmed"}:
+            raise RefusedError(
+                "the run needs a confirmation of its cost",
+                code=error.code,
+                hint="submit it with --accept-cost, or in a terminal, which asks",
+            ) from error
         raise RefusedError(
             "the run would be rejected: see the findings of the dry run", code=error.code
         ) from error
@@ -271,7 +295,10 @@ def print_findings(findings: Iterable[Finding]) -> None:
 
 def _document(preview: SubmitPreview) -> dict[str, Any]:
     captured = preview.captured
+    cost = preview.cost
     return {
+        "cost": cost if cost is not None and cost.per_hour is not None else None,
+        "gpu_hours": cost.gpu_hours if cost is not None else None,
         "rendered": preview.rendered.text,
         "findings": preview.findings,
         "run_id": preview.run_id,
@@ -294,6 +321,13 @@ def _print_text(preview: SubmitPreview) -> None:
         print(_title(f"project files: {len(project)}, {format_size(size)}"))
         for file in project:
             print(f"work/{printable(file.path)}")
+    if preview.cost is not None:
+        from hyperpod_jlab.cli.cost import format_estimate
+
+        print(_title("cost"))
+        print(printable(format_estimate(preview.cost)))
+        for note in preview.cost.notes:
+            print(f"  note: {printable(note)}")
     if preview.findings:
         print(_title("findings"))
         for finding in preview.findings:

@@ -40,7 +40,7 @@ class SpecClickOption(click.Option):
         self.entry = entry
         is_switch = entry.kind == "bool"
         super().__init__(
-            [entry.option.flag],
+            [entry.option.flag, *([entry.option.short] if entry.option.short else [])],
             type=bool if is_switch else _type(entry),
             default=None,
             multiple=bool(entry.option.repeat),
@@ -138,6 +138,8 @@ def long_flag(entry: SpecOption) -> str:
 def _value(entry: SpecOption, value: Any) -> Any:
     if entry.option.repeat == "map":
         return _pairs(entry, value)
+    if entry.option.repeat == "values":
+        return {name: _parse_value(text) for name, text in _pairs(entry, value).items()}
     if entry.option.repeat == "secrets":
         return dict(_secret(entry, item) for item in value)
     if entry.option.repeat == "flags":
@@ -169,18 +171,32 @@ def _pairs(entry: SpecOption, items: Iterable[str]) -> dict[str, str]:
     return pairs
 
 
+_WORDS: Mapping[str, bool | None] = {"True": True, "False": False, "None": None}
+
+
+def _parse_value(text: str) -> Any:
+    """The value of a notebook's parameter: JSON, or Python's words for true, false and null; anything else is text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
+
+
 def _pair(entry: SpecOption, item: str) -> tuple[str, str]:
     name, equals, value = item.partition("=")
     flag = long_flag(entry)
     if not equals:
         display_name = name if len(name) <= 60 else name[:60] + "..."
-        raise _option_error(
-            entry,
-            f"{flag}: '{display_name}' has no '='",
-            _METRIC_HINT
-            if entry.path == _METRIC
-            else f'write {flag} NAME=VALUE; to pass on your own variable, write {flag} NAME="$NAME"',
-        )
+        hint = f"write {flag} NAME=VALUE"
+        if entry.path == _METRIC:
+            hint = _METRIC_HINT
+        elif entry.option.repeat == "values":
+            hint += f", such as {flag} lr=0.01"
+        else:
+            hint += f'; to pass on your own variable, write {flag} NAME="$NAME"'
+        raise _option_error(entry, f"{flag}: '{display_name}' has no '='", hint)
     if "\n" in item or "\r" in item:
         raise _option_error(
             entry,

@@ -25,5 +25,6 @@ ROUTES = (
     Route("get", "clusters/{cluster}/nodes", "read", "routes:list_nodes"),
     Route("get", "clusters/{cluster}/queues", "read", "routes:list_queues"),
     Route("get", "clusters/{cluster}/jobs", "read", "routes:list_jobs"),
+    Route("get", "clusters/{cluster}/jobs/ended", "read", "routes:list_ended_jobs"),
     Route("get", "clusters/{cluster}/choices", "read", "routes:list_choices"),
 )

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +19,11 @@ from hyperpod_jlab.cli.output import (
     page_options,
     print_fields,
     print_json,
+    print_list,
     print_notes,
     print_table,
     show_list,
+    without_empty,
 )
 from hyperpod_jlab.cli.parameters import cluster_argument, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
@@ -182,6 +185,12 @@ _QUEUE_TITLES = (
     *("TIME LIMIT", "DEFAULT LIMIT", "RUNNING", "WAITING", "ALLOWED", "REASON"),
 )
 _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "TIME LIMIT")
+_JOB_NARROW = (
+    *(("NAME", 16), ("CPUS", 0), ("TIME LIMIT", 0), ("NODES", 0), ("QUEUE", 12), ("JOB", 16)),
+    *(("NAME", 8), ("QUEUE", 0), ("USER", 8), ("SUBMITTED", 0), ("ENDED", 0), ("GPUS", 0)),
+    ("USER", 0),
+)
+"""What gives way to the run and the reason on a narrow terminal."""
 _TIMEOUT = 15.0
 """Seconds to wait for a cluster: longer than a page waits, since a command does not poll."""
 
@@ -251,24 +260,57 @@ def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     show_list("queues", _QUEUE_TITLES, rows, _queue_row, (limit, cursor))
 
 
+_JOBS_HELP = """\
+List the running and waiting jobs of all users on a cluster.
+
+With --ended, list the jobs that have ended, the latest first: those that Slurm's accounting shows you, 100 at a time; on other clusters those that were seen from here.
+"""
+
+
 @click.command(
     cls=HpjCommand,
-    help="List the running and waiting jobs of all users on a cluster.",
-    examples=("hpj jobs", "hpj jobs --ended", "hpj jobs ml-slurm --json"),
+    help=_JOBS_HELP,
+    examples=("hpj jobs", "hpj jobs --ended --user alice", "hpj jobs ml-slurm --json"),
 )
 @cluster_argument
-@click.option(
-    "--ended", is_flag=True, help="List ended jobs instead, as long as the cluster remembers them."
-)
-@page_options
-def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None) -> None:
+@click.option("--ended", is_flag=True, help="List the jobs that have ended instead.")
+@click.option("--user", metavar="NAME", help="List the jobs of this user only.")
+@partial(page_options, default="all; with --ended 100, at most 1000")
+def jobs(
+    cluster: str | None, ended: bool, user: str | None, limit: int | None, cursor: str | None
+) -> None:
     """List jobs."""
-    rows = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
-    selected = Rows([job for job in rows if (job.state in JOB_ENDED) == ended], notes_of(rows))
     if ended:
-        selected.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
-    titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
-    show_list("jobs", titles, selected, _job_row, (limit, cursor))
+        _show_ended(cluster, user, limit, cursor)
+        return
+    if user is not None:
+        from hyperpod_jlab.run.history import check_user
+
+        check_user(user)
+    rows = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
+    active = [job for job in rows if job.state not in JOB_ENDED and user in {None, job.user}]
+    selected = Rows(active, notes_of(rows))
+    titles = (*_JOB_TITLES, "SUBMITTED", "RUN", "REASON")
+    show_list("jobs", titles, selected, _job_row, (limit, cursor), _JOB_NARROW)
+
+
+def _show_ended(
+    cluster: str | None, user: str | None, limit: int | None, cursor: str | None
+) -> None:
+    from hyperpod_jlab.run.history import PAGE_ROWS, read_ended_jobs
+
+    page = with_services(
+        lambda hyperpod: read_ended_jobs(hyperpod, cluster, limit or PAGE_ROWS, cursor, user),
+        asking=True,
+    )
+    if invocation().as_json:
+        print_list("jobs", page.jobs, page.next, page.notes)
+        return
+    titles = (*_JOB_TITLES, "ENDED", "RUN", "REASON")
+    rows = [_job_row(job) for job in page.jobs]
+    print_table(without_empty(Table(titles, rows, empty="no jobs", narrow=_JOB_NARROW)))
+    more = f"older jobs follow: --cursor {page.next}"
+    print_notes((*page.notes, *([more] if page.next else [])))
 
 
 def _number(value: int | None) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import private_reason, shared_space
+from hyperpod_jlab.clusters.toml_place import place_of, steps_to, written
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -161,23 +162,21 @@ def load_settings(files: list[Path] | None = None) -> Settings:
 def _with_file(
     documents: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
 ) -> InvalidInputError:
-    """The error with the file that sets its field: the last file that contains the longest prefix of the field's path."""
-
-    def depth(data: Any) -> int:
-        steps = 0
-        for name in str(error.detail["field"]).split("."):
-            if not isinstance(data, dict) or name not in data:
-                break
-            data, steps = data[name], steps + 1
-        return steps
-
-    path, _ = max(reversed(documents), key=lambda item: depth(item[1]))
-    return InvalidInputError(
-        f"{path}: {error.message}",
-        code=error.code,
-        hint=error.hint,
-        detail={**error.detail, "path": str(path)},
-    )
+    """The error with the file, line and column of its field: in the last file that contains the longest prefix of the field's path."""
+    field = str(error.detail["field"])
+    path, document = max(reversed(documents), key=lambda item: len(steps_to(item[1], field)[0]))
+    steps, rest = steps_to(document, field)
+    message = error.message
+    if message.startswith(f"{field}: "):
+        shown = ".".join(part for part in (written(steps), rest) if part)
+        message = f"{shown}{message[len(field) :]}"
+    detail = {**error.detail, "path": str(path)}
+    where = str(path)
+    if steps:
+        line, column = place_of(path.read_text(encoding="utf-8"), steps)
+        where = f"{path}:{line}:{column}"
+        detail |= {"line": line, "column": column}
+    return InvalidInputError(f"{where}: {message}", code=error.code, hint=error.hint, detail=detail)
 
 
 def find_partition(settings: Settings) -> Partition:

@@ -17,6 +17,7 @@ from hyperpod_jlab.core.cluster import JOB_ENDED, Cluster, Job, Node, Queue, not
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import Time
+from hyperpod_jlab.run.history import MAX_ROWS, PAGE_ROWS, EndedJobs, read_ended_jobs
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import AgedPage, Page, TableQuery, build_page
@@ -275,6 +276,23 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
         problem=snapshot.problem,
         notes=notes_of(snapshot.value),
     )
+
+
+class EndedJobsQuery(RequestModel):
+    """Which page of the ended jobs."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = PAGE_ROWS
+    """The number of rows."""
+    cursor: str | None = None
+    """The value of `next` of the page before."""
+    user: Annotated[str | None, Field(max_length=256)] = None
+    """Only this user's jobs; default: those of all users."""
+
+
+async def list_ended_jobs(call: Call, cluster: str, query: EndedJobsQuery) -> EndedJobs:
+    """List the jobs of all users, or of one, that have ended on a cluster, the latest first, up to 400 days back."""
+    hyperpod = await call.hyperpod()
+    return await read_ended_jobs(hyperpod, cluster, query.limit, query.cursor, query.user)
 
 
 async def show_overview(call: Call, cluster: str, query: LiveQuery) -> ClusterOverview:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
-from hyperpod_jlab.core.fields import NOT_BOOL, DescribedModel, MetricPatterns
+from hyperpod_jlab.core.fields import (
+    NOT_BOOL,
+    DescribedModel,
+    MetricPatterns,
+    MlflowName,
+    MlflowUri,
+)
+from hyperpod_jlab.core.validation import CURRENCY
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+InstanceTypeName = Annotated[str, Field(pattern=r"^(?:ml\.)?[a-z0-9][a-z0-9-]*\.[a-z0-9-]+$")]
+"""An instance type, such as ml.p5.48xlarge."""
+
+MAX_MONEY = 1e9
+Money = Annotated[float, Field(ge=0, le=MAX_MONEY, allow_inf_nan=False, strict=True)]
+"""An amount in the currency of the configuration."""
 
 SchedulerName = Literal["slurm", "kubernetes"]
 """Engines of clusters that have nodes of their own."""
@@ -40,8 +55,114 @@ class PodStorage(DescribedModel):
     """Folder of the volume that is mounted. Default: the whole volume."""
 
 
+class MlflowConfig(DescribedModel):
+    """The MLflow tracking server of runs. The mlflow of a cluster is used before that of the whole configuration, that of a spec before both."""
+
+    tracking_uri: MlflowUri | None = None
+    """URL of the server, or the ARN of a tracking server or an MLflow App of SageMaker. none: no server."""
+    experiment: MlflowName | None = None
+    """Name of the experiment. Default: MLflow's own, Default."""
+
+
+class DatedPrice(DescribedModel):
+    """A price from a day on."""
+
+    price: Money
+    """Price of an instance hour."""
+    since: date | None = None
+    """First day, in UTC, on which it holds. Default: always."""
+
+
+def _as_prices(value: object) -> object:
+    return value if isinstance(value, list) else [{"price": value}]
+
+
+def _check_days(prices: list[DatedPrice]) -> list[DatedPrice]:
+    if len({one.since for one in prices}) < len(prices):
+        raise ValueError("has two prices from the same day on; give each but one a day with since")
+    return prices
+
+
+def _check_quotes(value: object) -> object:
+    if isinstance(value, dict):
+        tables = [name for name, found in value.items() if isinstance(found, dict)]
+        if tables:
+            raise ValueError(
+                f'put the instance type in quotes, such as "{tables[0]}.p5.48xlarge" = 98.32'
+            )
+    return value
+
+
+QUOTED = BeforeValidator(_check_quotes)
+"""On a table by instance type: the dots of a name without quotes would make tables of it."""
+
+
+class CostConfig(DescribedModel):
+    """What nodes cost, and from which cost on a submit needs a confirmation."""
+
+    currency: Annotated[str, Field(pattern=CURRENCY)] = "USD"
+    """Currency of all amounts below, as ISO 4217, such as USD or EUR. The AWS Price List is in USD and is used only with USD (with CNY in China)."""
+    price_list: Annotated[bool, Field(strict=True)] = True
+    """Whether to ask the AWS Price List for the prices of HyperPod's instance types that have none below prices."""
+    prices: Annotated[
+        dict[
+            InstanceTypeName,
+            Annotated[
+                list[DatedPrice],
+                Field(min_length=1),
+                BeforeValidator(_as_prices, json_schema_input_type=Money | list[DatedPrice]),
+                AfterValidator(_check_days),
+            ],
+        ],
+        QUOTED,
+    ] = Field({})
+    """Price of an instance hour by instance type; a list if it changes. It is used before the AWS Price List."""
+    discounts: Annotated[
+        dict[InstanceTypeName, Annotated[float, Field(ge=0, le=100, strict=True)]], QUOTED
+    ] = Field({})
+    """Discount on the AWS Price List in percent by instance type, such as that of a training plan."""
+    confirm_over: Money | None = None
+    """Submits that may cost more than this by their time limit need a confirmation. Default: no limit."""
+    refuse_over: Money | None = None
+    """Submits that may cost more than this by their time limit are refused. Default: no limit."""
+    confirm_gpu_hours_over: Money | None = None
+    """The same as confirm_over, in GPU-hours."""
+    refuse_gpu_hours_over: Money | None = None
+    """The same as refuse_over, in GPU-hours."""
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> CostConfig:
+        pairs = (
+            ("over", self.confirm_over, self.refuse_over),
+            ("gpu_hours_over", self.confirm_gpu_hours_over, self.refuse_gpu_hours_over),
+        )
+        for name, confirm, refuse in pairs:
+            if confirm is not None and refuse is not None and refuse <= confirm:
+                raise ValueError(f"refuse_{name} must be more than confirm_{name}")
+        return self
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether submits have a limit."""
+        limits = (self.confirm_over, self.refuse_over)
+        gpu_limits = (self.confirm_gpu_hours_over, self.refuse_gpu_hours_over)
+        return any(limit is not None for limit in (*limits, *gpu_limits))
+
+
+class ClusterCost(DescribedModel):
+    """What the nodes of one cluster cost."""
+
+    node_price: Money | None = None
+    """Price of an hour of any of its nodes, used before the prices of instance types."""
+
+
 class BaseCluster(DescribedModel):
     """What code outside an engine asks of any cluster's configuration."""
+
+    mlflow: MlflowConfig = MlflowConfig()
+    """The MLflow tracking server of the cluster's runs."""
+    cost: ClusterCost = ClusterCost()
+    """What the cluster's nodes cost."""
 
     @property
     def hyperpod_cluster(self) -> str | None:
@@ -220,6 +341,10 @@ class Settings(DescribedModel):
     """The storage partition."""
     metric_patterns: MetricPatterns = Field({})
     """Further numbers to read from the output of each run, by name: a regular expression with one group, which is the number. A spec's pattern of the same name is used instead."""
+    mlflow: MlflowConfig = MlflowConfig()
+    """The MLflow tracking server of runs."""
+    cost: CostConfig = CostConfig()
+    """What nodes cost."""
     clusters: dict[ClusterName, ClusterConfig] = Field({})
     """Clusters by name; ``local`` always exists."""
 

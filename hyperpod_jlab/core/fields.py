@@ -41,7 +41,15 @@ class DescribedModel(BaseModel):
 
 @functools.cache
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """The field descriptions of a model, by field name."""
+    """The field descriptions of a model, by field name; those of its base models, too."""
+    result: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, DescribedModel) and base is not DescribedModel:
+            result.update(_own_descriptions(base))
+    return result
+
+
+def _own_descriptions(model: type[BaseModel]) -> dict[str, str]:
     (node,) = (
         node
         for node in _tree(model.__module__).body
@@ -152,3 +160,48 @@ def _check_patterns(patterns: dict[str, str]) -> dict[str, str]:
 
 MetricPatterns = Annotated[dict[str, str], AfterValidator(_check_patterns)]
 """Regular expressions with one group, which is a number, by the number's name."""
+
+
+NO_MLFLOW = "none"
+"""What stands for a tracking server to have none, whatever the configuration says."""
+
+_MLFLOW_URL = re.compile(
+    r"https?://(?:\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#]*)?"
+)
+_URL_WITH_PASSWORD = re.compile(r"\s*[a-z][\w+.-]*://[^/]*(?:@|:(?![0-9]+/)\S*@)", re.IGNORECASE)
+_MLFLOW_ARN = re.compile(
+    r"arn:aws(?:-cn|-us-gov|-iso[a-z-]*)?:sagemaker:[a-z0-9-]+:[0-9]{12}:mlflow-(?:app|tracking-server)/[\w-]+"
+)
+
+
+def is_mlflow_uri(text: str) -> bool:
+    """Whether a text names an MLflow tracking server in a way that this package can call: by URL, or by its ARN on SageMaker."""
+    url = _MLFLOW_URL.fullmatch(text)
+    if url is not None:
+        return 0 < int(url["port"] or 80) < 1 << 16
+    return bool(_MLFLOW_ARN.fullmatch(text))
+
+
+def has_password(uri: str) -> bool:
+    """Whether a URI, such as `http://user:password@host`, says who is to log in."""
+    return bool(_URL_WITH_PASSWORD.match(uri))
+
+
+def _check_mlflow_uri(text: str) -> str:
+    text = re.sub(r"^https?:", lambda scheme: scheme[0].lower(), text.strip(), flags=re.IGNORECASE)
+    if has_password(text):
+        raise ValueError(
+            "a URL with a password is not allowed here; use the secrets MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+        )
+    if text != NO_MLFLOW and not is_mlflow_uri(text):
+        raise ValueError(
+            "must be the URL of an MLflow server, such as http://mlflow:5000, or the ARN of a tracking server or an MLflow App of SageMaker, or none"
+        )
+    return text
+
+
+MlflowUri = Annotated[str, Field(max_length=2048), AfterValidator(_check_mlflow_uri)]
+"""An MLflow tracking server: a URL, an ARN of SageMaker, or none."""
+
+MlflowName = Annotated[str, Field(min_length=1, max_length=250, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""Name of an experiment or a run in MLflow."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OPTIONS_FILE = Path(__file__).with_name("spec_options.json")
 """The options of `JobSpec`, written by `dump_options`."""
 
-Repeat = Literal["", "list", "map", "secrets", "flags"]
+Repeat = Literal["", "list", "map", "secrets", "flags", "values"]
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,15 @@ class Option:
         metavar: The name of the option's value, or empty.
         basic: Whether forms show it before the others.
         repeat: ``list`` if it may be repeated, ``map`` if each is ``K=V``, ``secrets`` if each is ``NAME`` or ``NAME=REF``,
-            ``flags`` if each is ``NAME`` or ``NAME=VALUE``.
+            ``flags`` if each is ``NAME`` or ``NAME=VALUE``, ``values`` if each is ``NAME=VALUE`` with a number, a text or another JSON value.
+        short: The short option, or empty.
     """
 
     flag: str
     metavar: str = ""
     basic: bool = False
     repeat: Repeat = ""
+    short: str = ""
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         """Add the option to the field's JSON schema, as ``x-option``."""
@@ -47,9 +49,11 @@ class Option:
         return schema
 
 
-def option(flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat = "") -> Option:
+def option(
+    flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat = "", short: str = ""
+) -> Option:
     """Mark a field as an option of the command line and the magic (see `Option`)."""
-    return Option(flag, metavar, basic, repeat)
+    return Option(flag, metavar, basic, repeat, short)
 
 
 @dataclass(frozen=True)

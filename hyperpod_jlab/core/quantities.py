@@ -13,19 +13,19 @@ _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.I
 MAX_SECONDS = 366 * 86400
 
 
-def parse_duration(text: str) -> int:
+def parse_duration(text: str, longest: int = MAX_SECONDS) -> int:
     """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``1h 30m``, ``1.5h``, ``10 min``, ``02:00:00`` or Slurm's ``1-00:00:00``.
 
     A bare number counts seconds. ``2:00`` is refused: Slurm means minutes and seconds, most people hours and minutes.
 
     Raises:
-        ValueError: The text is none of these, is zero, or is longer than a year.
+        ValueError: The text is none of these, is zero, or is longer than `longest` seconds.
     """
     seconds = _parse_duration(text.strip().lower())
     if seconds is None:
         raise ValueError(f"'{text[:40]}' is not a duration such as 30m, 2h, 1d12h or 1-00:00:00")
-    if not 0 < seconds <= MAX_SECONDS:
-        raise ValueError("a duration must be between one second and 366 days")
+    if not 0 < seconds <= longest:
+        raise ValueError(f"a duration must be between one second and {longest // 86400} days")
     return seconds
 
 

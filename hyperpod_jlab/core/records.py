@@ -24,6 +24,9 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+ENVIRONMENT_FILE = "code/hyperpod_environment.json"
+"""In a bundle: the packages that travel with the run, if the spec asks for that; clones find them there like all other code."""
+
 MAX_NODES = 1_000_000
 """Upper limit for nodes and processes: a bundle's numbers may come from another user."""
 
@@ -106,6 +109,7 @@ class NodeRecord(_Record):
     ended_at: UnixTime | None = None
     exit_code: int | None = None
     signal: int | None = None
+    step: str | None = None
     ranks: list[RankRecord] = []
     max_memory: Annotated[int, Field(ge=0)] | None = None
     cpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -6,17 +6,23 @@ and the reference in the docs. A field's place in those faces stands in its JSON
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from keyword import iskeyword
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from hyperpod_jlab.core.fields import (
+    NO_MLFLOW,
     NOT_BOOL,
     ArrayText,
     DescribedModel,
     Duration,
     MetricPatterns,
+    MlflowName,
+    MlflowUri,
     Size,
 )
 from hyperpod_jlab.core.options import option
@@ -45,6 +51,26 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
+def _check_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    for name, value in parameters.items():
+        if not name.isidentifier() or iskeyword(name):
+            raise ValueError(f"'{name[:60]}' is not a name of a variable in Python")
+        if isinstance(value, float) and math.isinf(value):
+            raise ValueError(f"the value of {name} is too large for a number, or infinite")
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(
+                f"the value of {name} is not a number, a text, true, false, null, or a list or object of these"
+            ) from error
+        if len(text) > _MAX_PARAMETER:
+            raise ValueError(f"the value of {name} is longer than {_MAX_PARAMETER} characters")
+    return parameters
+
+
+_MAX_PARAMETER = 65_536
+
+
 class NotebookSource(DescribedModel):
     """A notebook, or some of its code cells."""
 
@@ -59,6 +85,13 @@ class NotebookSource(DescribedModel):
     """Run only the code cells with this tag."""
     cell_ids: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None
     """Ids of the cells to run, as a selection in JupyterLab gives them."""
+    parameters: Annotated[
+        dict[str, Any],
+        Field(max_length=200),
+        AfterValidator(_check_parameters),
+        option("--parameters", short="-p", metavar="NAME=VALUE", repeat="values"),
+    ] = Field(default_factory=dict)
+    """Values of variables, set after the cell that is tagged 'parameters'. A value is JSON or text, such as 0.1, true or train."""
 
 
 class ScriptSource(DescribedModel):
@@ -243,13 +276,19 @@ def _check_secrets(references: dict[str, str]) -> dict[str, str]:
     return _check_variables(references)
 
 
+EnvironmentCapture = Literal["lock", "requirements", "venv", "conda"]
+
+
 class Environment(DescribedModel):
-    """Environment of the code: interpreter or image, variables, secrets and setup commands."""
+    """Environment of the code: interpreter or image, packages, variables, secrets and setup commands."""
 
     python: Annotated[OneLine | None, option("--python", metavar="PATH", basic=True)] = None
     """Path of the Python interpreter on the nodes. Default: the cluster's."""
     image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
     """Container image, on clusters that run containers."""
+    capture: Annotated[EnvironmentCapture | None, option("--env-from")] = None
+    """Packages that the run brings along: those of the project's uv.lock or requirements.txt, or those of the notebook's Python (venv) or
+    conda environment. The first run builds them on the cluster, and later runs with the same packages use that."""
     variables: Annotated[
         dict[str, str],
         AfterValidator(_check_variables),
@@ -351,6 +390,24 @@ class AlarmOptions(DescribedModel):
     """URL to which the node posts the alarm as JSON."""
 
 
+class MlflowOptions(DescribedModel):
+    """Where the run is recorded in MLflow. Values that are not set come from the configuration."""
+
+    tracking_uri: Annotated[MlflowUri | None, option("--mlflow", metavar="URI")] = None
+    """MLflow tracking server: its URL, or the ARN of a tracking server or an MLflow App of SageMaker. none: no server, whatever the configuration says."""
+    experiment: Annotated[MlflowName | None, option("--mlflow-experiment", metavar="NAME")] = None
+    """Name of the MLflow experiment."""
+    run_name: Annotated[MlflowName | None, option("--mlflow-run-name", metavar="NAME")] = None
+    """Name of the MLflow run. Default: the name of the run."""
+    log_numbers: Annotated[bool, option("--log-numbers/--no-log-numbers")] = False
+    """Send the numbers that the ranks print to MLflow, for code that does not call MLflow itself."""
+
+    @property
+    def server(self) -> str | None:
+        """The tracking server; None if the run has none."""
+        return None if self.tracking_uri == NO_MLFLOW else self.tracking_uri
+
+
 class JobSpec(DescribedModel):
     """One run: its code, resources, launcher and environment."""
 
@@ -402,6 +459,8 @@ class JobSpec(DescribedModel):
     """Further numbers to read from the output, by name: a regular expression with one group, which is the number."""
     alarms: AlarmOptions = Field(default_factory=AlarmOptions)
     """What alarms do, other than being shown."""
+    mlflow: MlflowOptions = Field(default_factory=MlflowOptions)
+    """Where the run is recorded in MLflow."""
     slurm: SlurmOptions = Field(default_factory=SlurmOptions)
     """Options for Slurm clusters only."""
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
@@ -436,10 +495,12 @@ __all__ = [
     "AlarmCode",
     "AlarmOptions",
     "Environment",
+    "EnvironmentCapture",
     "FilesSpec",
     "JobSpec",
     "KubernetesOptions",
     "LauncherKind",
+    "MlflowOptions",
     "Resources",
     "SlurmOptions",
     "Source",

@@ -293,7 +293,8 @@ def _attempt(
         return replace(
             base, reason="a node failed; the other nodes are being stopped", reason_code="ending"
         )
-    return base
+    step = next((node.step for node in attempt.nodes if node.step and node.ended_at is None), None)
+    return base if step is None else replace(base, reason=step, reason_code="setup")
 
 
 def _final_observation(

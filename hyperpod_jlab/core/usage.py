@@ -52,7 +52,7 @@ def usage_of_records(runs: Sequence[RunRecords], accelerators: Accelerators | No
         runs: Its records; for an array those of its children.
         accelerators: Accelerators per node; None if unknown.
     """
-    attempts = [(attempt, _end(run, attempt)) for run in runs for attempt in run.attempts]
+    attempts = [(attempt, attempt_end(run, attempt)) for run in runs for attempt in run.attempts]
     nodes = [node for attempt, _ in attempts for node in attempt.nodes]
     node_seconds = sum(_seconds(node, end) for attempt, end in attempts for node in attempt.nodes)
     return Usage(
@@ -78,7 +78,7 @@ def signal_of(records: RunRecords, exit_code: int | None) -> int | None:
     return exit_code - 128 if exit_code - 128 in signals else None
 
 
-def _end(run: RunRecords, attempt: AttemptRecords) -> float | None:
+def attempt_end(run: RunRecords, attempt: AttemptRecords) -> float | None:
     """The end of nodes without a final record: with the last of the others, else the scheduler's time."""
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
     if ends:

@@ -33,6 +33,9 @@ FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
 REGION = r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"
 """The pattern of AWS regions."""
 
+CURRENCY = r"^[A-Z]{3}$"
+"""The pattern of currencies (ISO 4217)."""
+
 _MAX_VALUE_LENGTH = 60
 """Maximum characters of the user's input that a message repeats."""
 
@@ -49,6 +52,8 @@ _TABLE = (
     'write names with values, such as {{"NAME": "value"}}',
 )
 
+_DATE = ("must be a date such as 2026-11-01, not {given}", None)
+
 _MESSAGES: Mapping[str, tuple[str, str | None]] = {
     "int_parsing": _INTEGER,
     "int_parsing_size": _INTEGER,
@@ -59,6 +64,10 @@ _MESSAGES: Mapping[str, tuple[str, str | None]] = {
     "finite_number": ("must be a finite number, not {given}", None),
     "bool_parsing": _BOOLEAN,
     "bool_type": _BOOLEAN,
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "date_from_datetime_inexact": _DATE,
     "string_type": _TEXT,
     "list_type": _LIST,
     "tuple_type": _LIST,
@@ -83,6 +92,7 @@ _PATTERN_NAMES: Mapping[str, str] = {
     NAME: "must have at most 63 letters A-Z, digits, spaces and . _ -, and start with a letter or digit",
     LABEL: "must have at most 63 letters A-Z, digits and . _ -, and start with a letter or digit",
     DNS_LABEL: "must have at most 63 lower-case letters, digits and -, and start and end with a letter or digit",
+    CURRENCY: "must be three capital letters such as USD",
     DNS_SUBDOMAIN: "must have at most 253 lower-case letters, digits, - and ., and start and end with a letter or digit",
 }
 """Descriptions of patterns."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from hyperpod_jlab.core.records import ENVIRONMENT_FILE
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.storage.acl import own_uid
 
@@ -22,6 +23,7 @@ def launch_plan(
     python: str | None,
     cwd: str = "work",
     on_hyperpod: bool = False,
+    mlflow: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The plan for the launcher, as docs/bundle-format.md describes it.
 
@@ -32,6 +34,7 @@ def launch_plan(
         python: The interpreter on the nodes, or None for the one that runs the launcher.
         cwd: The folder in the bundle in which the command runs.
         on_hyperpod: Whether the cluster is configured as a HyperPod cluster.
+        mlflow: Facts for MLflow that are not in the spec: the name of the run, its cluster, its commit, its parameters.
     """
     launcher = spec.resolved_launcher
     plan = {
@@ -52,10 +55,16 @@ def launch_plan(
         "forward_signals": spec.forward_signals,
         "cpus": spec.resources.cpus,
     }
+    if spec.environment.capture is not None:
+        plan["environment"] = ENVIRONMENT_FILE
     if spec.metric_patterns:
         plan["metric_patterns"] = dict(spec.metric_patterns)
     alarms = spec.alarms.model_dump(exclude_defaults=True)
-    return {**plan, "alarms": alarms} if alarms else plan
+    if alarms:
+        plan["alarms"] = alarms
+    if spec.mlflow.server is not None:
+        plan["mlflow"] = {**(mlflow or {}), **spec.mlflow.model_dump(exclude_defaults=True)}
+    return plan
 
 
 # --------------------------------------------------------------------------------------------------

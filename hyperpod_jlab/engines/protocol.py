@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from hyperpod_jlab.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.check import CheckStep
-    from hyperpod_jlab.core.cluster import ChangeField, Cluster, Job, Node, Queue, WaitReason
+    from hyperpod_jlab.core.cluster import (
+        AccountLimit,
+        ChangeField,
+        Cluster,
+        Job,
+        Node,
+        Queue,
+        WaitReason,
+    )
+    from hyperpod_jlab.core.cost import Execution
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.finding import Finding
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
@@ -295,6 +305,37 @@ class Accounting(Protocol):
         ...
 
 
+class History(Protocol):
+    """Jobs of all users from the scheduler's accounting, the ended ones too."""
+
+    def jobs_between(
+        self, begin: float, end: float, user: str | None = None
+    ) -> AsyncIterator[list[Job]]:
+        """All executions of jobs that ran in a period, as far as this user may see them: each once, the latest end first, in parts of bounded size.
+
+        A requeued job has a row for each execution. A row is `Job` as in `Tables.jobs`, with the
+        times of the whole execution, so it may begin before the period and end after it.
+
+        Args:
+            begin: The period's begin (Unix seconds).
+            end: Its end.
+            user: Only this user's jobs.
+        """
+        ...
+
+    async def executions(self, bundle: BundleReader) -> list[Execution] | None:
+        """All executions of a run, oldest first; of an array's child only its own. None if the accounting does not know it (yet)."""
+        ...
+
+
+class Allowances(Protocol):
+    """Limits of what this user and its accounts may use over time."""
+
+    async def allowances(self) -> list[Allowance]:
+        """The limits that are set, with their use; empty without any."""
+        ...
+
+
 class RemoteRecords(Protocol):
     """Records and logs that nodes cannot write to the bundle and that must be fetched."""
 
@@ -325,6 +366,26 @@ class Ports(Protocol):
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:
         """The shell commands for the run's running nodes."""
+        ...
+
+
+class AccountLimits(Protocol):
+    """Limits of accounts in the scheduler's accounting, for admins with the permission."""
+
+    async def account_limit(self, account: str, gpu_hours: float) -> AccountLimit:
+        """What sets the limit of an account's GPU-hours, and the limit now. Changes nothing.
+
+        Raises:
+            NotFoundError: The accounting does not know the account.
+        """
+        ...
+
+    async def set_limit(self, limit: AccountLimit) -> None:
+        """Set a limit. Doing it again changes nothing.
+
+        Raises:
+            DeniedError: This user may not.
+        """
         ...
 
 
@@ -406,12 +467,18 @@ class Orchestrator(Submitting, Observing, ABC):
     native_check: NativeCheck | None = None
     job_user: JobUser | None = None
     wait_explainer: WaitExplainer | None = None
+    allowance_limits: Allowances | None = None
 
     # Properties, so that an engine imports only what a command needs.
 
     @property
     def accounting(self) -> Accounting | None:
         """Resource usage of runs."""
+        return None
+
+    @property
+    def history(self) -> History | None:
+        """Jobs of all users, the ended ones too."""
         return None
 
     @property
@@ -455,6 +522,11 @@ class Orchestrator(Submitting, Observing, ABC):
         return None
 
     @property
+    def account_limits(self) -> AccountLimits | None:
+        """Limits of accounts."""
+        return None
+
+    @property
     def remote_tasks(self) -> RemoteTasks | None:
         """Administrators' tasks."""
         return None
@@ -462,6 +534,10 @@ class Orchestrator(Submitting, Observing, ABC):
     @property
     def checkup(self) -> Checkup | None:
         """The checks of ``hpj doctor``."""
+        return None
+
+    async def identity(self) -> str | None:
+        """What tells this cluster from all others, so that two entries of the configuration that reach the same one are known; None if nothing does."""
         return None
 
     @property

@@ -125,7 +125,7 @@ class Records:
             if not self._has_warned:
                 self._has_warned = True
                 self._log_note(
-                    "cannot write %s: %s; the job continues" % (path, error.strerror or error)
+                    "cannot write %s: %s; trying again" % (path, error.strerror or error)
                 )
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> None:
@@ -232,6 +232,12 @@ class AttemptPaths(NamedTuple):
     def setup_file(self) -> str:
         """The setup lines as a file, so that bash can name their lines."""
         return os.path.join(self.logs, "node-%d.setup.sh" % self.node_rank)
+
+    def rank_outputs(self, local_rank: int) -> str:
+        """What the cells of a notebook put out on a rank; the rank itself writes it."""
+        return os.path.join(
+            self.logs, "node-%d.rank-%d.outputs.jsonl" % (self.node_rank, local_rank)
+        )
 
     def rank_log(self, local_rank: int) -> str:
         """A rank's log."""

@@ -16,10 +16,12 @@ from .bundle_files import AttemptPaths, BundleFiles, records_folder
 from .claims import enter_attempt, has_restarts_left
 from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, RENDEZVOUS_PORT
 from .control import Control
+from .environments import run_environment
 from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
 from .frames import FileFrames
 from .history import FileHistory
 from .logs import Outlet
+from .mlflow_sender import run_sender
 from .node import Node, Output
 from .node_process import write_all
 from .plan import NodeArguments, Plan
@@ -330,10 +332,14 @@ def main(raw_args: Sequence[str]) -> int:
         return EXIT_LAUNCHER
     if raw_args and raw_args[0] == "rank" and "--" in raw_args:
         return run_rank(raw_args[1:])
-    if raw_args and raw_args[0] == "agent":
-        return run_agent(raw_args[1:])
-    if raw_args and raw_args[0] == "again":
-        return rerun(raw_args[1:])
+    others = {
+        "agent": run_agent,
+        "again": rerun,
+        "environment": run_environment,
+        "mlflow": run_sender,
+    }
+    if raw_args and raw_args[0] in others:
+        return others[raw_args[0]](raw_args[1:])
     if not raw_args or raw_args[0] not in ("node", "pod"):
         print_error(
             "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"

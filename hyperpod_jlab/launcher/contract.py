@@ -2,7 +2,7 @@
 
 It is assembled from the modules of hyperpod_jlab.launcher into one file, which each run's bundle holds, and runs on the far side, whatever the orchestrator, under any Python from 3.8 on
 and with nothing but the standard library. The bundle's layout and every file that is written here are described in
-`docs/bundle-format.md`. Four subcommands:
+`docs/bundle-format.md`. Five subcommands:
 
 - ``node``: what an engine starts, once on each node.
 - ``pod``: what an engine starts instead where nobody but the nodes themselves brings them together: it meets those of the other nodes,
@@ -10,6 +10,7 @@ and with nothing but the standard library. The bundle's layout and every file th
 - ``rank -- ARGV...``: what `node` (or torchrun's agent, then with ``--write-pid``) starts for each rank: it makes the
   rank's log file its stdout and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
   With ``--keep-output`` it only becomes ARGV: so do the agent and the setup lines die with the launcher, too.
+- ``environment``: what `node` starts to find or build the environment that travels with the run.
 - ``again``: what a scheduler's script asks after an attempt that failed: may it start the run once more?
 
 Each rank loads this file too, so what the entry doesn't need is imported where it is used, and data classes, which are

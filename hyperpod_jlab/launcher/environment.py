@@ -10,6 +10,7 @@ from typing import Dict, Mapping, Optional, Sequence
 from .bundle_files import AttemptPaths
 from .contract import STACK_SIGNAL, STACK_VARIABLE
 from .errors import LauncherError
+from .mlflow_api import mlflow_variables
 from .plan import NodeArguments, Plan
 from .system import PARENT
 
@@ -81,6 +82,10 @@ def node_environment(
         name: value for name, value in os.environ.items() if not FOREIGN_VARIABLES.fullmatch(name)
     }
     environment.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
+    if plan.mlflow:
+        task = arguments.task
+        run_id = plan.run_id if task is None else "%s.%d" % (plan.run_id, task)
+        environment.update(mlflow_variables(plan.mlflow, run_id, attempt_paths.attempt))
     environment.update(plan.variables)
     environment.update(secrets)
     environment.update(launcher_variables(plan, attempt_paths, arguments))

@@ -12,7 +12,8 @@ one with a raw control character in it (other than tab and escape): when the nod
     1.0.3@4114\ 10%\r20%\r30%
     1.0.3@4126|> Continue? [y]
 
-``STREAM`` is the local rank (the file ``logs/attempt-1/node-0.rank-3.log``), ``node`` (``logs/attempt-1/node-0.log``) or ``metrics`` (``logs/attempt-1/node-0.metrics.jsonl``). ``OFFSET`` is the first byte's
+``STREAM`` is the local rank (the file ``logs/attempt-1/node-0.rank-3.log``), ``node`` (``logs/attempt-1/node-0.log``) ``metrics`` (``logs/attempt-1/node-0.metrics.jsonl``)
+or a local rank and ``.outputs`` (``logs/attempt-1/node-0.rank-3.outputs.jsonl``, of notebooks). ``OFFSET`` is the first byte's
 place in that file, so each frame stands for itself: what was lost before it shows as a gap, what is read twice lies where it lay. Those of one
 stream come in order. The first character after the offset is ``|`` when the bytes stand as they are, or a backslash when they are escaped: then a
 carriage return is ``\r``, a backslash ``\\`` and any other byte that may not arrive as it was (control characters other than tab and escape, torn UTF-8)

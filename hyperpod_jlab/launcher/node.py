@@ -15,6 +15,7 @@ from .frames import FileFrames
 from .heartbeat import Heartbeat
 from .logs import NodeLog, Outlet
 from .metrics import MetricsChild
+from .mlflow_sender import SenderChild
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
 from .processes import Belongings, Child, Children, ProcessTermination
@@ -31,6 +32,13 @@ from .resources import ResourceLog
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
 
+STEPS = {
+    "the environment": "building the environment",
+    "setup": "running the setup lines",
+    "the check for torch": "checking for torch",
+}
+"""What the node's record says of a step before the ranks start."""
+
 
 class Output(NamedTuple):
     """Where the node's output goes: the launcher's stdout, and what makes frames of files for it, if they are wanted."""
@@ -44,6 +52,8 @@ class Node:
 
     END_DELAY_S = 0.05
     MIN_POLL_S = 0.004
+    STEP_RECORDED_AFTER_S = 2.0
+    """A shorter step is not worth a record."""
 
     def __init__(
         self,
@@ -74,6 +84,7 @@ class Node:
             else ResourceLog(files, attempt_paths.resources, self._children, arguments.master_port)
         )
         self._metrics: Optional[MetricsChild] = None
+        self._sender: Optional[SenderChild] = None
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
@@ -82,6 +93,7 @@ class Node:
         self._ranks: Optional[Ranks] = None
         self._process_ending: Optional[ProcessTermination] = None
         self._secrets: Dict[str, str] = {}
+        self._step: Optional[str] = None
         self._stopped_by: Optional[str] = None
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
@@ -130,6 +142,8 @@ class Node:
         if self._resources is not None and self._process_ending is None:
             self._resources.poll(self._running_ranks())
         is_ending = self._process_ending is not None or self._stopped_by is not None
+        if self._sender is not None:
+            self._sender.poll()
         alarm = self._metrics.poll(is_ending) if self._metrics is not None else None
         if alarm is not None and not is_ending:
             raise LauncherError("alarm", "ended by the alarm " + alarm, exit_code=1)
@@ -228,8 +242,19 @@ class Node:
         self._ranks.start()
         if self._frames is not None:
             self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
+            self._open_outputs()
         self._metrics = MetricsChild(self._children, self._attempt_paths, self._log.note)
+        if plan.mlflow.get("log_numbers") and self._attempt_paths.node_rank == 0:
+            self._sender = SenderChild(launch, self._children, self._log.note)
         self._write_record()
+
+    def _open_outputs(self) -> None:
+        """Send what the cells of a notebook put out, too."""
+        if not os.path.exists(os.path.join(self._attempt_paths.bundle, "code", "cells.json")):
+            return
+        for state in self._ranks.states if self._ranks is not None else ():
+            path = self._attempt_paths.rank_outputs(state.local_rank)
+            self._streams.open("%d.outputs" % state.local_rank, path, str(state.rank))
 
     def _read_plan(self) -> Plan:
         """The plan; the node's first record says by its being there that the secrets were read."""
@@ -273,9 +298,14 @@ class Node:
     ) -> Child:
         command = [*rank_command("--keep-output"), *argv]
         child = self._children.start(name, command, environment, cwd, fds)
+        recorded_at = time.monotonic() + self.STEP_RECORDED_AFTER_S
         while not child.ended:
             self.poll()
             self._check_stop()
+            if self._step is None and time.monotonic() >= recorded_at:
+                self._step = STEPS[name]
+                self._write_record()
+        self._step = None
         return child
 
     def _delete_read_secrets(self, failed: bool) -> None:
@@ -374,6 +404,10 @@ class Node:
         metrics.stop()
         while metrics.is_running and self._stopped_by is None:
             self.poll()
+        if self._sender is not None:
+            self._sender.stop()
+            while self._sender.is_running and self._stopped_by is None:
+                self.poll()
 
     def _finish(self) -> int:
         """The last words: errors, logs, records."""
@@ -433,6 +467,7 @@ class Node:
             "ended_at": self._ended_at,
             "exit_code": outcome.exit_code if outcome else None,
             "signal": outcome.signal if outcome else None,
+            "step": self._step,
             "ranks": [state.to_dict() for state in states],
             "max_memory": self._children.max_memory,
             "cpu_seconds": self._children.cpu_seconds,

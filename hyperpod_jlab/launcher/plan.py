@@ -55,6 +55,8 @@ class Plan(NamedTuple):
     stop_grace: float
     forward_signals: str
     cpus: Optional[int]
+    mlflow: Dict[str, Any]
+    environment: Optional[str] = None
 
     @classmethod
     def load(cls, path: str) -> Plan:
@@ -92,6 +94,8 @@ class Plan(NamedTuple):
             stop_grace=float(get("stop_grace", (int, float), 10)),
             forward_signals=get("forward_signals", str, "caught"),
             cpus=maybe("cpus", int),
+            mlflow=get("mlflow", dict, {}),
+            environment=maybe("environment", str),
         )
         plan._check(path)
         return plan

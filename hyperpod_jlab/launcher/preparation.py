@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -65,6 +66,8 @@ class Preparation:
             hint = "the folder must exist on every node"
             raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
         environment = node_environment(plan, attempt_paths, arguments, secrets)
+        if plan.environment is not None:
+            plan = plan._replace(python=self._use_packages(plan, environment, cwd, run_step))
         if plan.setup is not None and plan.setup.strip():
             environment = self._run_setup(plan.setup, environment, cwd, run_step)
             environment.update(launcher_variables(plan, attempt_paths, arguments))
@@ -81,6 +84,41 @@ class Preparation:
         if plan.launcher == "torchrun":
             self._check_torch(python, environment, cwd, run_step)
         return Launch(plan, attempt_paths, arguments, python, argv, cwd, environment, children)
+
+    def _use_packages(
+        self, plan: Plan, environment: Dict[str, str], cwd: str, run_step: Step
+    ) -> str:
+        """Have the environment that travels with the run, and let `environment` lead to it; its Python."""
+        result = anonymous_file()
+        try:
+            python = self._find_python(plan, environment, cwd)
+            argv = [python, "-I", "-X", "utf8", os.path.abspath(__file__), "environment"]
+            argv += [str(result), *(["--unshared"] if self._arguments.unshared else [])]
+            child = run_step("the environment", argv, environment, cwd, [result])
+            data = os.pread(result, os.fstat(result).st_size, 0)
+        finally:
+            os.close(result)
+        answer = json.loads(data.decode("utf-8")) if data else {}
+        error = answer.get("error")
+        if error is not None:
+            raise LauncherError(error["code"], error["message"], error["hint"], error["detail"])
+        if "path" not in answer:
+            end = describe_end(child.exit_code, child.signal)
+            hint = "see the node's log"
+            raise LauncherError("environment_failed", "the builder of the environment " + end, hint)
+        path = answer["path"]
+        programs = os.path.join(path, "bin")
+        # What the run itself installs is its own: others use the environment too.
+        added = os.path.join(self._attempt_paths.records, "packages")
+        environment.pop("PYTHONHOME", None)
+        environment.update(
+            PATH=os.pathsep.join([programs, environment.get("PATH", os.defpath)]),
+            VIRTUAL_ENV=path,
+            HYPERPOD_ENVIRONMENT=path,
+            PIP_TARGET=added,
+            PYTHONPATH=os.pathsep.join(filter(None, [added, environment.get("PYTHONPATH")])),
+        )
+        return os.path.join(programs, "python")
 
     def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
         if plan.python is None:

@@ -8,6 +8,8 @@ from typing import NamedTuple, Optional, Sequence
 ERROR_WINDOW = 64 * 1024
 
 TRACEBACK = re.compile(r"^(?:  [+] Exception Group )?Traceback \(most recent call last\):\s*$")
+RANK_PREFIX = re.compile(r"^\[rank[0-9]+\]: ?")
+"""What torch puts before each line of a traceback once the rank is in a process group."""
 FATAL = re.compile(r"^(Fatal Python error): (.*)$")
 EXCEPTION = re.compile(r"^(?:  \| )?(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?\r?$")
 CHAINED = (
@@ -38,7 +40,8 @@ def last_error(data: bytes, base: int) -> Optional[LoggedError]:
         data: The bytes.
         base: Offset of the first of them in the log.
     """
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    raw_lines = data.decode("utf-8", "surrogateescape").split("\n")
+    lines = [RANK_PREFIX.sub("", line) for line in raw_lines]
     start = next(
         (
             number
@@ -51,7 +54,7 @@ def last_error(data: bytes, base: int) -> Optional[LoggedError]:
         return None
     exception_text = _exception_after(lines, start)
     first = _chain_start(lines, start)
-    preceding = "\n".join(lines[:first]).encode("utf-8", "surrogateescape")
+    preceding = "\n".join(raw_lines[:first]).encode("utf-8", "surrogateescape")
     frames = [match for match in map(FRAME.match, lines[start : exception_text.end]) if match]
     # The innermost frame in a cell tells a notebook's user more than one in a library.
     cells = [(CELL.search(frame.group(1)), frame) for frame in frames]

@@ -462,6 +462,7 @@ def run_cell(
             detail={"option": "--run", "field": "target"},
         )
     base = current_folder()
+    accept_cost = options.pop("accept_cost")
     file_data = read_spec_file(spec) if spec is not None else {}
     override_data, given_names = options_to_data(options)
     source = cell_source(call.cell, override_data.pop("source", {}), rerun=run_id is not None)
@@ -474,6 +475,7 @@ def run_cell(
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=base,
+        accept_cost=accept_cost,
         notebook=source.content,
     )
     request = replace(request, secrets=_secrets(request))

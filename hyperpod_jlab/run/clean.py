@@ -65,6 +65,10 @@ class CleanPlan:
         code: Number of code files that become unused.
         code_size: Bytes in them.
         secrets: Folders with secrets of ended runs, however recent: they are not read again.
+        environments: Environments that no run has used for so long.
+        environments_size: Bytes in them.
+        younger: Number of runs that ended too recently; counted only if there is nothing to remove.
+        younger_size: Bytes in them.
     """
 
     runs: tuple[OldRun, ...]
@@ -74,16 +78,21 @@ class CleanPlan:
     code: int
     code_size: int
     secrets: tuple[Path, ...] = ()
+    environments: tuple[Path, ...] = ()
+    environments_size: int = 0
+    younger: int = 0
+    younger_size: int = 0
 
     @property
     def size(self) -> int:
         """All bytes that are freed."""
-        return sum(old_run.size for old_run in self.runs) + self.staging_size + self.code_size
+        sizes = (self.staging_size, self.code_size, self.environments_size)
+        return sum(old_run.size for old_run in self.runs) + sum(sizes)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to remove."""
-        return not (self.runs or self.staging or self.code or self.secrets)
+        return not (self.runs or self.staging or self.code or self.secrets or self.environments)
 
 
 class Cleaner:
@@ -104,11 +113,13 @@ class Cleaner:
         cutoff = time.time() - min_age
         runs = (await self._runs.list(RunFilter())).runs
         needed_by = await asyncio.to_thread(self._dependencies, runs)
-        removable, active_ids, blocked = [], [], []
+        removable, active_ids, blocked, younger = [], [], [], []
         for run in runs:
             if run.state not in ENDED:
                 continue
             is_old = (run.status.ended_at or run.created_at) <= cutoff
+            if not is_old:
+                younger.append(run)
             if not is_old or (keep_failed and run.state == "failed"):
                 active_ids.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
@@ -120,7 +131,17 @@ class Cleaner:
             else:
                 removable.append(run)
         plan = await asyncio.to_thread(self._measure, removable, blocked)
-        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, active_ids))
+        live_ids = {run.run_id for run in runs if run.state not in ENDED}
+        environments = await asyncio.to_thread(self._unused_environments, cutoff, live_ids)
+        extent = Extent()
+        for folder in environments:
+            await asyncio.to_thread(extent.add, folder)
+        plan = replace(plan, environments=environments, environments_size=extent.own)
+        plan = replace(plan, secrets=await asyncio.to_thread(_secrets_of, active_ids))
+        if not plan.empty or not younger:
+            return plan
+        found = await asyncio.to_thread(self._measure, younger, [])
+        return replace(plan, younger=len(younger), younger_size=found.size)
 
     async def carry_out(self, plan: CleanPlan) -> list[HyperpodError]:
         """Remove what was planned, except what is in use again; returns the errors."""
@@ -136,7 +157,12 @@ class Cleaner:
             if old_run.run.status.reason_code == "submit_interrupted":
                 with contextlib.suppress(HyperpodError):  # its leftovers on the cluster
                     await self._runs.act(old_run.run.run_id, "cancel", wait=False)
-        return await asyncio.to_thread(self._remove, removable, (*plan.staging, *plan.secrets))
+        live_ids = {run.run_id for run in runs if run.state not in ENDED}
+        environments = [
+            folder for folder in plan.environments if not live_ids & _users_of(folder).keys()
+        ]
+        others = (*plan.staging, *plan.secrets, *environments)
+        return await asyncio.to_thread(self._remove, removable, others)
 
     async def delete(self, run_id: str) -> None:
         """Remove one run, and the code that no other run needs.
@@ -226,6 +252,19 @@ class Cleaner:
                     problems.append(error)
         return problems
 
+    def _unused_environments(self, cutoff: float, live_ids: set[str]) -> tuple[Path, ...]:
+        """Environments that no live run uses, and that none has begun to use since."""
+        folders = []
+        with contextlib.suppress(OSError):  # does not exist
+            for name in sorted(descent.list_names(self._partition.environments)):
+                folder = self._partition.environments / name
+                users = _users_of(folder)
+                with contextlib.suppress(OSError):  # another clean-up is running
+                    newest = max([descent.state(folder).st_mtime, *users.values()])
+                    if newest <= cutoff and not live_ids & users.keys():
+                        folders.append(folder)
+        return tuple(folders)
+
     def _stale_staging(self) -> Iterator[Path]:
         """This user's staging folders that were not modified for a day."""
         runs = self._partition.runs
@@ -245,6 +284,15 @@ def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
         if run.status.reason_code != "submit_interrupted"
     )
     return tuple(folder for folder in folders if descent.is_folder(folder))
+
+
+def _users_of(environment: Path) -> dict[str, float]:
+    """The runs that have used an environment, with the time of the start."""
+    used = environment / "used"
+    try:
+        return {name: descent.state(used / name).st_mtime for name in descent.list_names(used)}
+    except OSError:  # no run has used it, or another clean-up is running
+        return {}
 
 
 def _is_old(staging: Path) -> bool:

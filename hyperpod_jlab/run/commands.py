@@ -22,7 +22,9 @@ from hyperpod_jlab.cli.output import (
     print_fields,
     print_json,
     print_list,
+    print_notes,
     print_table,
+    without_empty,
 )
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, SuggestedTextParam
 from hyperpod_jlab.cli.terminal import is_terminal, printable, safe_text
@@ -31,14 +33,18 @@ from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, to_plain
 from hyperpod_jlab.run.listing import RunFilter, check_states
+from hyperpod_jlab.storage.files import FULL_HINT
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Cluster, Holder, WaitReason
+    from hyperpod_jlab.core.cost import Cost
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
+    from hyperpod_jlab.features.mlflow.models import RunMlflow
     from hyperpod_jlab.features.ports.service import Access
     from hyperpod_jlab.run.clean import CleanPlan
+    from hyperpod_jlab.run.cost import RunCost
     from hyperpod_jlab.run.listing import RunPage
     from hyperpod_jlab.run.metrics import MetricSummary
     from hyperpod_jlab.run.services import Hyperpod
@@ -56,10 +62,21 @@ _EXAMPLES = (
     "hpj runs --limit 20 --json",
 )
 
-_TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "NEWEST", "REASON")
+_TITLES = (
+    "RUN",
+    "NAME",
+    "CLUSTER",
+    "STATE",
+    "NODES",
+    "SUBMITTED",
+    "RAN",
+    "COST",
+    "NEWEST",
+    "REASON",
+)
 _NARROW = (
     *(("NAME", 16), ("NODES", 0), ("CLUSTER", 0), ("SUBMITTED", 0)),
-    *(("NEWEST", 20), ("RAN", 0), ("NEWEST", 10), ("NAME", 8)),
+    *(("NEWEST", 20), ("RAN", 0), ("USER", 8), ("NEWEST", 10), ("NAME", 6), ("COST", 0)),
 )
 """What gives way to the reason on a narrow terminal."""
 
@@ -106,21 +123,28 @@ def runs(
     )
     as_json = invocation().as_json
 
-    async def read(hyperpod: Hyperpod) -> tuple[RunPage, dict[str, str]]:
-        listing = await _list(hyperpod, run_filter)
-        return listing, {} if as_json else await _numbers(hyperpod, listing.runs)
+    async def read(hyperpod: Hyperpod) -> tuple[RunPage, dict[str, str], dict[str, Cost]]:
+        from hyperpod_jlab.run.cost import list_costs
 
-    listing, numbers = with_services(read, asking=True)
+        listing = await _list(hyperpod, run_filter)
+        costs = await list_costs(hyperpod, listing.runs)
+        numbers = {} if as_json else await _numbers(hyperpod, listing.runs)
+        return listing, numbers, costs
+
+    listing, numbers, costs = with_services(read, asking=True)
     if as_json:
-        print_list("runs", listing.runs, listing.next)
+        documents = [{**to_plain(run), "cost": costs.get(run.run_id)} for run in listing.runs]
+        print_list("runs", documents, listing.next)
         return
     titles: tuple[str, ...] = _TITLES
-    rows: list[tuple[str, ...]] = [_row(run, numbers.get(run.run_id)) for run in listing.runs]
+    rows: list[tuple[str, ...]] = [
+        _row(run, costs.get(run.run_id), numbers.get(run.run_id)) for run in listing.runs
+    ]
     if all_users:
         titles = (*titles[:3], "USER", *titles[3:])
         users = [run.user or "-" for run in listing.runs]
         rows = [(*row[:3], user, *row[3:]) for row, user in zip(rows, users, strict=True)]
-    print_table(Table(titles, rows, empty="no runs", narrow=_NARROW))
+    print_table(without_empty(Table(titles, rows, empty="no runs", narrow=_NARROW)))
 
 
 async def _list(hyperpod: Hyperpod, run_filter: RunFilter) -> RunPage:
@@ -149,7 +173,9 @@ async def _numbers(hyperpod: Hyperpod, listed: Sequence[Run]) -> dict[str, str]:
     return {run_id: text for one in found for run_id, text in one.items()}
 
 
-def _row(run: Run, numbers: str | None) -> tuple[str, ...]:
+def _row(run: Run, cost: Cost | None, numbers: str | None) -> tuple[str, ...]:
+    from hyperpod_jlab.cli.cost import short_cost
+
     return (
         run.run_id,
         run.name,
@@ -158,6 +184,7 @@ def _row(run: Run, numbers: str | None) -> tuple[str, ...]:
         str(run.nodes),
         format_moment(run.submitted_at or run.created_at),
         elapsed(run),
+        "-" if cost is None else short_cost(cost),
         numbers or "-",
         run.status.reason or "",
     )
@@ -167,6 +194,7 @@ def _row(run: Run, numbers: str | None) -> tuple[str, ...]:
 # ``hpj show``: the details of one run.
 
 _MAX_CHILDREN = 50
+_COST_WAIT_S = 3.0
 _MAX_SHELLS = 8
 
 _SHOW_HELP = """\
@@ -188,6 +216,8 @@ class _RunDetails:
     children: tuple[Run, ...] = ()
     usage: Usage | None = None
     access: Access | None = None
+    mlflow: RunMlflow | None = None
+    cost: RunCost | None = None
 
     @property
     def cluster_path(self) -> str | None:
@@ -270,7 +300,25 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
         else None
     )
     numbers = await asyncio.to_thread(hyperpod.metrics.summary, run_id, ended=run.status.ended)
-    return _RunDetails(run, spec, paths, numbers, children, usage, access)
+    mlflow = None
+    if spec.mlflow.server is not None:
+        from hyperpod_jlab.features.mlflow.service import read_mlflow
+
+        mlflow = await read_mlflow(hyperpod, run)
+    cost = await _cost(hyperpod, run)
+    return _RunDetails(run, spec, paths, numbers, children, usage, access, mlflow, cost)
+
+
+async def _cost(hyperpod: Hyperpod, run: Run) -> RunCost | None:
+    """What it has cost so far; None if it has not started, or that cannot be told now."""
+    from hyperpod_jlab.run.cost import read_run_cost
+
+    if run.started_at is None:
+        return None
+    try:
+        return await asyncio.wait_for(read_run_cost(hyperpod, run.run_id), _COST_WAIT_S)
+    except (TimeoutError, HyperpodError):
+        return None
 
 
 def _document(details: _RunDetails) -> dict[str, Any]:
@@ -279,9 +327,12 @@ def _document(details: _RunDetails) -> dict[str, Any]:
         **to_plain(details.run),
         "spec": details.spec.model_dump(mode="json"),
         "usage": details.usage,
+        "cost": details.cost,
         "metrics": details.numbers.metrics,
         "progress": details.numbers.progress,
         "alarms": details.numbers.alarms,
+        "mlflow": details.mlflow.mlflow if details.mlflow else None,
+        "mlflow_problem": details.mlflow.problem if details.mlflow else None,
         "shells": details.access.shells if details.access else [],
         "paths": {
             "bundle": {"here": details.run.bundle, "there": details.cluster_path},
@@ -294,6 +345,7 @@ def _document(details: _RunDetails) -> dict[str, Any]:
 
 
 def _print(details: _RunDetails) -> None:
+    from hyperpod_jlab.cli.cost import format_cost, format_wasted
     from hyperpod_jlab.cli.following import last_error
     from hyperpod_jlab.cli.numbers import format_alarm, format_newest, format_progress
     from hyperpod_jlab.cli.usage import format_usage
@@ -303,6 +355,7 @@ def _print(details: _RunDetails) -> None:
     print_fields(
         [
             ("reason", run.status.reason),
+            ("hint", FULL_HINT if run.status.reason_code == "storage_full" else None),
             ("exit code", None if run.status.exit_code is None else str(run.status.exit_code)),
             ("cluster", f"{run.cluster} ({run.orchestrator})"),
             ("queue", run.queue),
@@ -320,7 +373,13 @@ def _print(details: _RunDetails) -> None:
             ("progress", format_progress(details.numbers.progress)),
             ("newest", format_newest(details.numbers.metrics)),
             *(("alarm", format_alarm(alarm)) for alarm in details.numbers.alarms),
+            (
+                "mlflow",
+                _mlflow(details.mlflow, has_ended=run.status.ended) if details.mlflow else None,
+            ),
             ("used", format_usage(details.usage) if details.usage else None),
+            ("cost", format_cost(details.cost) if details.cost else None),
+            ("wasted", format_wasted(details.cost) if details.cost else None),
             ("files here", run.bundle),
             (
                 "files on the cluster",
@@ -328,6 +387,8 @@ def _print(details: _RunDetails) -> None:
             ),
         ]
     )
+    if details.cost is not None and details.cost.amount is not None:
+        print_notes(details.cost.notes)
     _print_attempts(run)
     _print_children(details)
     _print_shells(details)
@@ -384,6 +445,13 @@ def _print_children(details: _RunDetails) -> None:
     print_table(Table(("RUN", "STATE", "RAN", "REASON"), rows))
 
 
+def _mlflow(found: RunMlflow, *, has_ended: bool) -> str | None:
+    if found.mlflow is None:
+        return found.problem or ("no run in MLflow" if has_ended else None)
+    place = found.mlflow.url or f"hpj mlflow link {found.run_id}"
+    return f"{found.mlflow.name} ({found.mlflow.status.lower()}), {place}"
+
+
 def _source(spec: JobSpec) -> str:
     source = spec.source
     if source.kind == "command":
@@ -428,6 +496,7 @@ def why(run: str) -> None:
     print(f"{wait_reason.run_id}: {printable(wait_reason.reason or 'the reason is unknown')}")
     print_fields(
         [
+            ("hint", FULL_HINT if wait_reason.reason_code == "storage_full" else None),
             ("position", _queue_position(wait_reason)),
             ("counted", wait_reason.counted),
             (
@@ -575,7 +644,8 @@ def _carry_out(request: _ActionRequest) -> None:
             request, with_services(lambda hyperpod: _act_on_jobs(hyperpod, request), asking=True)
         )
     else:
-        _print_runs(with_services(lambda hyperpod: _act(hyperpod, request), asking=True))
+        outcomes = with_services(lambda hyperpod: _act(hyperpod, request), asking=True)
+        _print_runs(request.action, outcomes)
 
 
 def _act_on_jobs(hyperpod: Hyperpod, request: _ActionRequest) -> Awaitable[list[JobResult]]:
@@ -595,18 +665,25 @@ async def _act(hyperpod: Hyperpod, request: _ActionRequest) -> list[Outcome]:
     return outcomes
 
 
-def _print_runs(outcomes: list[Outcome]) -> None:
+def _print_runs(action: ActionKind, outcomes: list[Outcome]) -> None:
     """Print each result; the worst error sets the exit code."""
     if not invocation().as_json:
         for _, result in outcomes:
             if isinstance(result, Run):
-                reason = f": {printable(result.status.reason)}" if result.status.reason else ""
-                print(f"{result.run_id} {colour_state(result.state)}{reason}")
+                print(f"{result.run_id} {_outcome(action, result)}")
     elif len(outcomes) > 1:
         print_json({"results": [_result(text, result) for text, result in outcomes]})
     elif isinstance(outcomes[0][1], Run):
         print_json(outcomes[0][1])
     _raise_worst([result for _, result in outcomes if isinstance(result, HyperpodError)])
+
+
+def _outcome(action: ActionKind, run: Run) -> str:
+    """What was done to a run: the state that it had before may still be shown."""
+    if action != "cancel":
+        return _RESULT_LABELS[action]
+    reason = run.status.reason if run.status.ended else "being cancelled"
+    return colour_state(run.state) + (f": {printable(reason)}" if reason else "")
 
 
 def _result(text: str, result: Run | HyperpodError) -> dict[str, Any]:
@@ -684,7 +761,8 @@ async def _adopt(hyperpod: Hyperpod, job: str, cluster: str | None, name: str | 
 # ``hpj clean``: remove old runs, and code that no run needs.
 
 _CLEAN_HELP = """\
-Remove your old runs with their code and logs, leftovers of interrupted submits, and code that no run needs any more.
+Remove your old runs with their code and logs, leftovers of interrupted submits, environments that no run has used for as long, and code that no run
+needs any more.
 
 The command shows what it would remove and asks for confirmation. It removes only runs that have ended and that no other run waits for.
 """
@@ -713,6 +791,12 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
     plan = with_services(lambda hyperpod: _plan(hyperpod, older, keep_failed))
     if not as_json:
         _clean_print(plan, is_listed=dry_run)
+        if plan.younger:
+            runs = _count(plan.younger, "run has", "runs have")
+            size = format_size(plan.younger_size)
+            advice = "give a shorter --older" + (", such as --older 1h" if older > 3600 else "")
+            text = f"{runs} ended more recently, with {size}; to remove newer runs too, {advice}"
+            print(text, file=sys.stderr)
     if not (dry_run or plan.empty or yes):
         if not asks:
             raise InvalidInputError(
@@ -762,6 +846,8 @@ def _summary(plan: CleanPlan) -> str:
         parts.append(_count(plan.code, "file of code", "files of code"))
     if plan.secrets:
         parts.append(_count(len(plan.secrets), "run's secrets", "runs' secrets"))
+    if plan.environments:
+        parts.append(_count(len(plan.environments), "environment", "environments"))
     return f"{', '.join(parts)}: {format_size(plan.size)}"
 
 
@@ -805,4 +891,5 @@ def _clean_document(plan: CleanPlan, *, removed: bool) -> dict[str, Any]:
         "staging": {"folders": len(plan.staging), "bytes": plan.staging_size},
         "code": {"files": plan.code, "bytes": plan.code_size},
         "secrets": len(plan.secrets),
+        "environments": {"folders": len(plan.environments), "bytes": plan.environments_size},
     }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.metric_names import order_names
@@ -27,7 +27,10 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import visible_names
 from hyperpod_jlab.storage.records import BundleReader
 
-ALARM_CODES: tuple[AlarmCode, ...] = get_args(AlarmCode)
+RunAlarmCode = Literal[AlarmCode, "mlflow"]
+"""Causes of alarms, of which the last one ends nothing: MLflow does not take the numbers."""
+
+ALARM_CODES: tuple[RunAlarmCode, ...] = get_args(RunAlarmCode)
 
 Point = tuple[int | None, float, float | None]
 """Step, Unix time, value; the step is null where the line had none, the value where it is not finite."""
@@ -96,7 +99,7 @@ class Progress:
 class RunAlarm:
     """Something is wrong with a run. `rank` is null for a whole node."""
 
-    code: AlarmCode
+    code: RunAlarmCode
     message: str
     rank: int | None
     since: Time
@@ -201,7 +204,7 @@ class RunMetrics:
         self._files: dict[tuple[int, int], _File] = {}
         self._series: dict[_Key, _Points] = {}
         self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
-        self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
+        self._alarms: dict[tuple[int, RunAlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
         self._most = _MAX_POINTS if is_own else _MAX_FOREIGN_POINTS
         self._version = 1
@@ -527,7 +530,7 @@ class RunMetrics:
 
     def _current_alarms(self) -> list[RunAlarm]:
         """The alarms of the newest attempt that has a file, one for each code."""
-        by_code: dict[AlarmCode, list[tuple[int, RunAlarm]]] = {}
+        by_code: dict[RunAlarmCode, list[tuple[int, RunAlarm]]] = {}
         for (number, code, _, node), alarm in self._alarms.items():
             if number == self._newest:
                 # Of a hang, node 0 knows which ranks of all nodes are behind.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hyperpod_jlab.capture.captured import CodeFile
 from hyperpod_jlab.clusters.identity import shared_space
 from hyperpod_jlab.core.errors import (
     HyperpodError,
@@ -14,7 +17,9 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     nearest_hint,
 )
+from hyperpod_jlab.core.fields import has_password
 from hyperpod_jlab.core.finding import Finding, Fix, raise_on_error
+from hyperpod_jlab.core.records import ENVIRONMENT_FILE
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
@@ -111,6 +116,40 @@ async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]
     return [finding] if finding else []
 
 
+async def environment_findings(
+    engine: Orchestrator, spec: JobSpec, files: Sequence[CodeFile]
+) -> list[Finding]:
+    """A captured environment needs the minor version of Python that it was captured with, as far as the cluster's is known."""
+    if spec.environment.capture is None or spec.source.kind == "native":
+        return []
+    field = "environment.capture"
+    file = next((file for file in files if file.path == ENVIRONMENT_FILE), None)
+    if file is None:
+        return [
+            Finding(
+                level="error",
+                code="no_environment",
+                message="the earlier run has no captured environment",
+                hint="submit the source again with --env-from",
+                field=field,
+            )
+        ]
+    captured = json.loads(file.data).get("python")
+    version = await engine.interpreters.python_version(spec) if engine.interpreters else None
+    here = ".".join(map(str, version)) if version else captured
+    if captured in (None, here):
+        return []
+    return [
+        Finding(
+            level="error",
+            code="python_version",
+            message=f"the environment was captured with Python {captured}, but the job would run it with Python {here}",
+            hint=f"choose Python {captured} on the cluster with --python or --image",
+            field="environment.python",
+        )
+    ]
+
+
 def launcher_findings(spec: JobSpec) -> list[Finding]:
     """Warning: a command runs once per node, regardless of the number of processes."""
     processes = spec.resources.processes_per_node or 1
@@ -123,6 +162,41 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
             message=f"the command runs once on each node, not {processes} times, because the launcher is none",
             hint="use --launcher python to run it in each process, or leave out --processes-per-node",
             field="resources.processes_per_node",
+        )
+    ]
+
+
+def mlflow_findings(given: JobSpec, spec: JobSpec) -> list[Finding]:
+    """Error: a password would be stored; numbers are to be sent, or an experiment is chosen, but no tracking server is known; no launcher could send them.
+
+    Args:
+        given: The spec as it was submitted.
+        spec: The spec with what the configuration adds.
+    """
+    options, field = given.mlflow, "mlflow.log_numbers"
+    if has_password(given.environment.variables.get("MLFLOW_TRACKING_URI", "")):
+        field = "environment.variables"
+        message = "MLFLOW_TRACKING_URI has a user or a password, which would be stored with the run"
+        hint = "use the secrets MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+    elif options.log_numbers and spec.source.kind == "native":
+        message = "the numbers of a native file cannot be sent to MLflow, because its job does not start the launcher"
+        hint = "leave out --log-numbers, and call mlflow in your code"
+    elif options.log_numbers and spec.mlflow.server is None:
+        message = "the numbers cannot be sent to MLflow, because no tracking server is set"
+        hint = "use --mlflow URI, or set tracking_uri below [mlflow] in the configuration"
+    elif options.experiment and spec.mlflow.tracking_uri is None:
+        field = "mlflow.experiment"
+        message = "the experiment is not used, because no MLflow tracking server is set"
+        hint = "use --mlflow URI, or set tracking_uri below [mlflow] in the configuration"
+    else:
+        return []
+    return [
+        Finding(
+            level="error",
+            code="no_mlflow",
+            message=message,
+            hint=hint,
+            field=field,
         )
     ]
 
@@ -218,6 +292,53 @@ def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
             field="environment.secrets",
         )
         for name in missing
+    ]
+
+
+# A variable in a value, as shells and Kubernetes write it; not in the midst of a word, as in a password.
+_REFERENCE = re.compile(
+    r"\$\{[A-Za-z_]\w*(?:[-:#%/^,+=?@][^{}]*)?\}|\$\([A-Z_][A-Z0-9_]*\)|(?<![\w$\\])\$[A-Za-z_]\w*",
+    re.ASCII,
+)
+_COMMAND = re.compile(r"\$\([^()]+\)|`[^`]+`")
+_MAX_REFERENCE = 40
+
+
+def variable_findings(spec: JobSpec) -> list[Finding]:
+    """Values of variables are passed on as they are, so a reference such as ``${TOKEN}`` or a command such as ``$(date)`` stays text."""
+    variables = spec.environment.variables
+    references = {name: _REFERENCE.findall(value) for name, value in variables.items()}
+    commands = {
+        name: _COMMAND.findall(_REFERENCE.sub("", value)) for name, value in variables.items()
+    }
+    found = {
+        name: [text[:_MAX_REFERENCE] for text in dict.fromkeys(references[name] + commands[name])]
+        for name in variables
+        if references[name] or commands[name]
+    }
+    if not found:
+        return []
+    parts = [f"the value of {name} contains {' and '.join(texts)}" for name, texts in found.items()]
+    is_one = sum(map(len, found.values())) == 1
+    hints = []
+    if any(references.values()):
+        hints += [
+            "to pass on your own variable, use --secret NAME or let your shell replace it in --env",
+            "to use a variable of the nodes, export it in --setup",
+        ]
+    if any(commands.values()):
+        hints += [
+            "to run a command here, put the value in double quotes, so that your shell runs it",
+            "to run it on the nodes, export the variable in --setup",
+        ]
+    return [
+        Finding(
+            level="warning",
+            code="unexpanded_variable",
+            message=f"{'; '.join(parts)}, which {'is' if is_one else 'are'} not replaced: the ranks get this text",
+            hint="; ".join(hints),
+            field="environment.variables",
+        )
     ]
 
 

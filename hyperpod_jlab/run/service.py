@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hyperpod_jlab.clusters import pages as page_cursor
@@ -454,7 +454,10 @@ class Runs:
         explainer = self._engines.get(run.cluster).wait_explainer
         if explainer is None:
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
-        return await explainer.explain_wait(bundle)
+        found = await explainer.explain_wait(bundle)
+        if found.reason is None:  # an array's children know more
+            return replace(found, reason=run.status.reason, reason_code=run.status.reason_code)
+        return found
 
     async def usage(self, run_id: str) -> Usage | None:
         """A run's usage; None until it has ended.
@@ -469,8 +472,12 @@ class Runs:
         """The folder of a run's records and logs; raises as `bundle` does."""
         return self.bundle(run_id).records
 
-    def check_no_array(self, run_id: str) -> None:
-        """Check that a run has metrics of its own. May block.
+    def check_no_array(self, run_id: str, what: str = "metrics") -> None:
+        """Check that a run is no array, whose children have what is asked for. May block.
+
+        Args:
+            run_id: The run.
+            what: What only children have, for the error.
 
         Raises:
             UnsupportedError: It is an array.
@@ -480,7 +487,7 @@ class Runs:
         indices = self._indices(bundle) if bundle.index is None else ()
         if indices:
             raise UnsupportedError(
-                f"{run_id} is an array; only its children have metrics",
+                f"{run_id} is an array; only its children have {what}",
                 hint=f"choose a child: {run_id}.{indices[0]}",
                 detail={"run_id": run_id, "cluster": bundle.head().cluster},
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Job, Node, Queue, Rows
     from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
+    from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.engines.registry import Engines
     from hyperpod_jlab.logs.service import LogService
+    from hyperpod_jlab.run.cost import Estimate
+    from hyperpod_jlab.run.job_log import JobLog
     from hyperpod_jlab.run.jobs import JobLinks
     from hyperpod_jlab.run.metrics import MetricsCache
     from hyperpod_jlab.run.repairs import AwsRepairs
@@ -93,7 +97,14 @@ class Hyperpod:
         """Submits runs."""
         from hyperpod_jlab.run.submit import Submitter
 
-        return Submitter(self.engines, lambda: self.runs)
+        async def estimated(
+            spec: JobSpec, cluster: str, time_limit: int | None, nodes: int | None
+        ) -> Estimate:
+            from hyperpod_jlab.run.cost import estimate
+
+            return await estimate(self, spec, cluster, time_limit, nodes)
+
+        return Submitter(self.engines, lambda: self.runs, estimated)
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -172,7 +183,16 @@ class Hyperpod:
 
         engine = self.engines.get(self.clusters.configured_name(cluster))
         links = self._links.setdefault(engine.name, JobLinks(self.partition))
-        return await links.linked(await require_tables(engine).jobs())
+        jobs = await links.linked(await require_tables(engine).jobs())
+        if engine.history is None and not engine.scheduler.runs_locally:
+            await asyncio.to_thread(self.job_log(engine.name).note, jobs)
+        return jobs
+
+    def job_log(self, cluster: str) -> JobLog:
+        """The jobs that were seen on a cluster without accounting."""
+        from hyperpod_jlab.run.job_log import JobLog
+
+        return self.get_or_make(JobLog, cluster, lambda: JobLog(cluster))
 
     async def act_on_jobs(
         self,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,10 +28,11 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
     UnsupportedError,
 )
+from hyperpod_jlab.core.fields import NO_MLFLOW, is_mlflow_uri
 from hyperpod_jlab.core.finding import Finding, raise_on_error
 from hyperpod_jlab.core.records import Head, Observation, Submission
 from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
-from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.spec import JobSpec, MlflowOptions
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.launch import GuardPolicy, launch_plan
 from hyperpod_jlab.engines.protocol import (
@@ -46,14 +48,17 @@ from hyperpod_jlab.run.preflight import (
     check_native_file,
     check_secret_values,
     dependencies,
+    environment_findings,
     foreign_code,
     launcher_findings,
+    mlflow_findings,
     preflight,
     raise_if_untrusted,
     secret_findings,
     space_findings,
     suspect_code,
     time_findings,
+    variable_findings,
     version_findings,
 )
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
@@ -64,7 +69,8 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
-    from hyperpod_jlab.core.config import Settings
+    from hyperpod_jlab.core.config import MlflowConfig, Settings
+    from hyperpod_jlab.run.cost import Estimate
     from hyperpod_jlab.run.service import Runs
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
@@ -85,6 +91,8 @@ class Request:
         secrets: Values of the spec's secrets that have no reference, by name.
         clone_of: An earlier run whose code is submitted again; the spec's source is then informational.
         trust_owner: The owner of the run `clone_of`, if the caller has confirmed that another user's code is to run with this user's rights.
+        accept_cost: Whether the user has confirmed a cost over ``cost.confirm_over``.
+        interpreter: The Python whose packages ``environment.capture`` means; None for this process's.
 
     Raises:
         InvalidInputError: A value is given for something that is not a secret of the spec.
@@ -99,6 +107,8 @@ class Request:
     secrets: Mapping[str, str] = field(default_factory=dict)
     clone_of: str | None = None
     trust_owner: str | None = None
+    accept_cost: bool = False
+    interpreter: str | None = None
 
     def __post_init__(self) -> None:
         check_secret_values(self.spec, self.secrets)
@@ -116,6 +126,8 @@ class SubmitPreview:
     findings: tuple[Finding, ...]
     unreachable: UnreachableError | None = None
     """Why the cluster could not be checked."""
+    cost: Estimate | None = None
+    """What it would cost; None if that was not asked for."""
 
 
 def _ignore(_: object) -> None:
@@ -128,16 +140,28 @@ class Submitter:
     Args:
         engines: The engines.
         runs: Returns the runs on the partition, for a run with dependencies.
+        estimate: Tells what a run would cost: of its spec, cluster, time limit, and the number of nodes of a native file.
     """
 
-    def __init__(self, engines: Engines, runs: Callable[[], Runs]) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        runs: Callable[[], Runs],
+        estimate: Callable[[JobSpec, str, int | None, int | None], Awaitable[Estimate]]
+        | None = None,
+    ) -> None:
         self._engines = engines
+        self._estimate = estimate
         self._runs = runs
         self._partition = engines.partition
         self._abandoned_runs: set[str] = set()
 
-    async def preview(self, request: Request) -> SubmitPreview:
+    async def preview(self, request: Request, *, with_cost: bool = True) -> SubmitPreview:
         """Capture the code and check it with the cluster; sends and writes nothing. Starts nothing of another user's run before `trust_owner` names the user.
+
+        Args:
+            request: What to run.
+            with_cost: Whether to tell what it would cost, even if the configuration has no limit for that.
 
         Raises:
             NotFoundError: The cluster does not exist.
@@ -145,7 +169,7 @@ class Submitter:
             RefusedError: The interpreter cannot be used.
         """
         engine = self._engines.get(request.cluster)
-        spec = _with_configured_patterns(request.spec, self._engines.settings)
+        spec = _with_configuration(request.spec, self._engines.settings, engine.name)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
         findings = list(captured.findings)
@@ -158,7 +182,9 @@ class Submitter:
             findings += checked
         findings += secret_findings(request.spec, request.secrets)
         findings += [
+            *variable_findings(request.spec),
             *launcher_findings(request.spec),
+            *mlflow_findings(request.spec, spec),
             *time_findings(request.spec),
             *space_findings(),
         ]
@@ -167,9 +193,18 @@ class Submitter:
         findings += awaited.findings
         if request.clone_of is None:
             findings += await version_findings(engine, request.spec)
+        findings += await environment_findings(engine, request.spec, captured.files)
         python = engine.python(request.spec)
         is_on_hyperpod = self._engines.settings.is_on_hyperpod(engine.name)
-        plan = launch_plan(spec, run_id, captured.command, python, captured.cwd, is_on_hyperpod)
+        plan = launch_plan(
+            spec,
+            run_id,
+            captured.command,
+            python,
+            captured.cwd,
+            is_on_hyperpod,
+            await asyncio.to_thread(self._mlflow_facts, request, spec, captured.name, engine.name),
+        )
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
         limit = request.spec.time_limit
         if not limit and engine.time_limits is not None:
@@ -197,7 +232,17 @@ class Submitter:
         if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
             cluster_findings, unreachable = await check_native_file(engine, render_input, rendered)
             findings += cluster_findings
-        return SubmitPreview(run_id, spec, captured, plan, rendered, tuple(findings), unreachable)
+        cost_config = self._engines.settings.cost
+        cost = None
+        if self._estimate is not None and (with_cost or cost_config.has_limits):
+            nodes = rendered.facts.nodes if rendered.facts is not None else None
+            from hyperpod_jlab.run.cost import limit_findings
+
+            cost = await self._estimate(request.spec, engine.name, limit, nodes)
+            findings += limit_findings(cost, cost_config, accepted=request.accept_cost)
+        return SubmitPreview(
+            run_id, spec, captured, plan, rendered, tuple(findings), unreachable, cost
+        )
 
     async def submit(
         self,
@@ -220,7 +265,7 @@ class Submitter:
             StorageError: The partition is full, read-only or not trustworthy; nothing is left of the run.
             UnreachableError: The cluster does not answer; nothing is left of the run unless the submit was in flight.
         """
-        preview = await self.preview(request)
+        preview = await self.preview(request, with_cost=False)
         on_preview(preview)
         on_step("captured")
         engine = self._engines.get(request.cluster)
@@ -277,7 +322,39 @@ class Submitter:
         from hyperpod_jlab.capture import capture
 
         notebook = dict(request.notebook) if request.notebook is not None else None
-        return capture(request.spec, base=request.base, notebook=notebook, call=request.call)
+        return capture(
+            request.spec,
+            base=request.base,
+            notebook=notebook,
+            call=request.call,
+            interpreter=request.interpreter,
+        )
+
+    def _mlflow_facts(
+        self, request: Request, spec: JobSpec, name: str, cluster: str
+    ) -> dict[str, Any]:
+        """What MLflow is told of the run."""
+        if spec.mlflow.server is None:
+            return {}
+        if request.clone_of is not None:
+            mlflow = BundleReader(self._partition, request.clone_of).plan().get("mlflow")
+            commit = mlflow.get("commit") if isinstance(mlflow, dict) else None
+        else:
+            from hyperpod_jlab.capture.project import find_commit
+
+            path = getattr(spec.source, "path", None)
+            root = spec.files.root or (Path(path).parent if path else ".")
+            commit = find_commit(request.base / root)
+        facts: dict[str, Any] = {"run_name": spec.name or name, "cluster": cluster}
+        if commit:
+            facts["commit"] = str(commit)
+        parameters = getattr(spec.source, "parameters", None)
+        if parameters:
+            facts["params"] = {
+                key: value if isinstance(value, str) else json.dumps(value)
+                for key, value in parameters.items()
+            }
+        return facts
 
     def _notebook(self, request: Request) -> str | None:
         """The notebook that the run comes from."""
@@ -310,6 +387,8 @@ class Submitter:
                     digest=project.digest,
                 )
             writer.add_bytes("launcher.py", launcher_source())
+            if preview.spec.environment.capture is not None:
+                writer.open_environments()
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
             writer.write("launch.json", to_json(preview.plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())
@@ -395,16 +474,37 @@ def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
     return NativeFile(file.path, file.data, captured.cwd)
 
 
-def _with_configured_patterns(spec: JobSpec, settings: Settings) -> JobSpec:
-    """The spec with the metric patterns of the configuration; its own ones win.
+def _with_configuration(spec: JobSpec, settings: Settings, cluster: str) -> JobSpec:
+    """The spec with the metric patterns and the MLflow server of the configuration; its own ones win.
 
     Raises:
-        InvalidInputError: Together they are too many.
+        InvalidInputError: Together the patterns are too many.
     """
     patterns = {**settings.metric_patterns, **spec.metric_patterns}
-    if patterns == spec.metric_patterns:
+    mlflow = _mlflow_of(spec, settings, cluster)
+    if patterns == spec.metric_patterns and mlflow == spec.mlflow:
         return spec
-    return parse(JobSpec, {**spec.model_dump(), "metric_patterns": patterns})
+    changed = {"metric_patterns": patterns, "mlflow": mlflow.model_dump()}
+    return parse(JobSpec, {**spec.model_dump(), **changed})
+
+
+def _mlflow_of(spec: JobSpec, settings: Settings, cluster: str) -> MlflowOptions:
+    """Variables of the spec go first, because they are what MLflow in the ranks reads; then the spec, its cluster, the whole configuration."""
+    sources: list[MlflowOptions | MlflowConfig] = [spec.mlflow, settings.mlflow]
+    if cluster in settings.clusters:
+        sources.insert(1, settings.clusters[cluster].mlflow)
+    variables = spec.environment.variables
+    uri = variables.get("MLFLOW_TRACKING_URI")
+    if uri is None:
+        uri = next((one.tracking_uri for one in sources if one.tracking_uri), None)
+    elif not is_mlflow_uri(uri):  # such as a folder of the node: nothing that can be read from here
+        uri = None
+    experiment = variables.get("MLFLOW_EXPERIMENT_NAME") or next(
+        (one.experiment for one in sources if one.experiment), None
+    )
+    if uri in (None, NO_MLFLOW):
+        experiment = None
+    return spec.mlflow.model_copy(update={"tracking_uri": uri, "experiment": experiment})
 
 
 def _digest(spec: JobSpec, preview: SubmitPreview, cluster: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,7 @@ def submit(
             hint="put arguments for your program after --, such as: hpj submit train.py -- --lr 0.1",
         )
 
+    accept_cost = options.pop("accept_cost")
     source_spec = source_data(source[0] if source else None, command)
     file_data = read_spec_file(spec) if spec is not None else {}
     option_data, option_names = options_to_data(options)
@@ -96,8 +98,17 @@ def submit(
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
+        accept_cost=accept_cost,
+        interpreter=_active_python(),
     )
     send(request, SubmitMode(dry_run, wait, follow))
+
+
+def _active_python() -> str | None:
+    """The Python of the virtual or conda environment that is active in the shell."""
+    folders = [os.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+    paths = [Path(folder, "bin", "python") for folder in folders if folder]
+    return next((str(path) for path in paths if os.access(path, os.X_OK)), None)
 
 
 def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
@@ -112,7 +123,8 @@ def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[st
             {**source, **source_spec} if source.get("kind") == source_spec["kind"] else source_spec
         )
     if options and source.get("kind") != "notebook":
-        flag = OPTIONS[next(iter(options))].option.flag
+        field = ("source", next(iter(options)))
+        flag = next(one.option.flag for one in OPTIONS.values() if one.path == field)
         raise InvalidInputError(
             f"{flag} can be used only with a notebook",
             code="invalid_spec",
@@ -167,6 +179,7 @@ def clone(
     from hyperpod_jlab.clusters.configuration import current_folder
     from hyperpod_jlab.run.submit import Request
 
+    accept_cost = options.pop("accept_cost")
     option_data, option_names = options_to_data(options)
     old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
     parent, index = split_run_id(old_id)
@@ -181,6 +194,7 @@ def clone(
         cluster=cluster if cluster is not None else old_cluster,
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
+        accept_cost=accept_cost,
         clone_of=parent,
         trust_owner=trust_owner or (None if dry_run else _confirmed(parent, owner)),
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +19,7 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
+from hyperpod_jlab.run.cost import Estimate
 from hyperpod_jlab.run.files import SentCode, cell_text, newest_run_by_cell, sent_cells
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
@@ -46,6 +49,8 @@ class SubmitBody(RequestModel):
     """An earlier run whose code is submitted again; the spec's source is then informational."""
     trust_owner: str | None = None
     """The owner of the run `clone_of`: confirms that another user's code is to run with your rights."""
+    accept_cost: bool = False
+    """Confirms a cost over the limit of the configuration."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Preview:
     files: list[str]
     parts: tuple[PreviewPart, ...]
     findings: tuple[Finding, ...]
+    cost: Estimate | None
 
 
 async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
@@ -66,7 +72,7 @@ async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
     hyperpod = await call.hyperpod()
     steps: list[Step] = []
     try:
-        request = await asyncio.to_thread(_request, call.root, body)
+        request = await asyncio.to_thread(_request, call, body)
         run_id = await hyperpod.submitter.submit(request, steps.append)
     except HyperpodError as error:
         raise _in_body(error) from error
@@ -80,14 +86,14 @@ async def preview_run(call: Call, body: SubmitBody) -> Preview:
     """Preview exactly what would run, with all findings. Starts the interpreter, but not another user's before `trust_owner` confirms it; writes nothing."""
     hyperpod = await call.hyperpod()
     try:
-        request = await asyncio.to_thread(_request, call.root, body)
+        request = await asyncio.to_thread(_request, call, body)
         preview = await hyperpod.submitter.preview(request)
     except HyperpodError as error:
         raise _in_body(error) from error
     return await asyncio.to_thread(_to_preview, preview)
 
 
-def _request(root: Path, body: SubmitBody) -> Request:
+def _request(call: Call, body: SubmitBody) -> Request:
     """The body as the services' request.
 
     Raises:
@@ -96,16 +102,35 @@ def _request(root: Path, body: SubmitBody) -> Request:
     for field, run_id in (("run_id", body.run_id), ("clone_of", body.clone_of)):
         if run_id is not None:
             _check_id(field, run_id)
+    base = _base(call.root, body)
     return Request(
         body.spec,
         cluster=body.cluster,
         run_id=body.run_id,
-        base=_base(root, body),
+        base=base,
         notebook=body.notebook,
         secrets=body.secrets,
         clone_of=body.clone_of,
         trust_owner=body.trust_owner,
+        accept_cost=body.accept_cost,
+        interpreter=_kernel_python(call, body, base),
     )
+
+
+def _kernel_python(call: Call, body: SubmitBody, base: Path) -> str | None:
+    """The Python of the notebook's kernel, if its packages are to be captured."""
+    source, kernels = body.spec.source, call.process.kernels
+    if body.spec.environment.capture is None or source.kind != "notebook" or kernels is None:
+        return None
+    document: Any = body.notebook
+    if document is None:
+        with contextlib.suppress(OSError, ValueError):  # capture reports it
+            document = json.loads((base / _expanded(source.path)).read_bytes())
+    try:
+        name = document["metadata"]["kernelspec"]["name"]
+    except (KeyError, TypeError):
+        return None
+    return kernels.python(str(name))
 
 
 def _check_id(field: str, run_id: str) -> None:
@@ -192,6 +217,7 @@ def _to_preview(preview: SubmitPreview) -> Preview:
         ],
         parts=tuple(captured.parts),
         findings=tuple(preview.findings),
+        cost=preview.cost,
     )
 
 

@@ -15,6 +15,7 @@ from hyperpod_jlab.server import events as doctor_events
 from hyperpod_jlab.server.base import API_PREFIX, API_VERSION, HyperPodHandler, guarded
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.endpoint import handlers
+from hyperpod_jlab.server.kernels import KernelPythons
 from hyperpod_jlab.server.log_socket import LogSocket
 from hyperpod_jlab.server.port_proxy import ENTRANCE_PATTERN, KEY_PATTERN, PortEntrance, PortProxy
 from hyperpod_jlab.server.process import ServerProcess
@@ -77,7 +78,9 @@ class HyperPodApp(ExtensionApp):
         bus.register_event_schema(aws_call_events.AWS_CALLS_SCHEMA_FILE)
         bus.register_event_schema(doctor_events.DOCTOR_SCHEMA_FILE)
         bus.register_event_schema(admin_events.ADMIN_SCHEMA_FILE)
-        self.process = ServerProcess(bus)
+        kernel_specs = self.serverapp.kernel_spec_manager
+        assert kernel_specs is not None
+        self.process = ServerProcess(bus, KernelPythons(kernel_specs))
 
     def initialize_handlers(self) -> None:
         """Register our routes."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.doctor.service import Examinations
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.services import Hyperpod
+    from hyperpod_jlab.server.kernels import KernelPythons
     from hyperpod_jlab.server.port_keys import PortKeys
     from hyperpod_jlab.server.port_pools import PortPools
 
@@ -43,10 +44,11 @@ class Admin:
 class ServerProcess:
     """The server's `Hyperpod`, open sockets, and event emitters."""
 
-    def __init__(self, bus: EventLogger) -> None:
+    def __init__(self, bus: EventLogger, kernels: KernelPythons | None = None) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
         self._bus = bus
+        self.kernels = kernels
         self._examinations: Examinations | None = None
         self._admin: Admin | None = None
         self.sockets: set[Closable] = set()

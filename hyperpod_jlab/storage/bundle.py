@@ -14,7 +14,7 @@ from typing import Any, Self, TypeGuard
 
 from hyperpod_jlab.core.errors import ConflictError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
+from hyperpod_jlab.storage.acl import grant_traversal, grant_tree, has_acl
 from hyperpod_jlab.storage.content import DIGEST, ContentStore, StoreResult
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import Partition
@@ -118,6 +118,13 @@ class BundleWriter:
             with storage_errors(target):
                 descent.change_mode(target.parent, 0o700)
                 descent.replace(target, value.encode(), mode=0o600)
+
+    def open_environments(self) -> None:
+        """Create the folder in which the job builds its environment, if that does not exist."""
+        folder = self.partition.environments
+        self.partition.make_folder(folder)
+        if self.job_uid is not None and not has_acl(folder):
+            grant_tree(folder, self.job_uid)
 
     def commit(self) -> bool:
         """Rename the bundle into place; returns whether this call did it (False: the run id is taken)."""

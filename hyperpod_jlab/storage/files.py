@@ -14,9 +14,14 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageDeniedError, StorageError
 
+FULL_HINT = (
+    "free some space, such as by removing runs that ended over a day ago: hpj clean --older 1d"
+)
+"""Hint for a full partition, and for a run that failed because of it."""
+
 _REASONS = {
-    errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
-    errno.EDQUOT: ("storage_full", "your quota on the storage partition is exceeded", "hpj clean"),
+    errno.ENOSPC: ("storage_full", "the storage partition is full", FULL_HINT),
+    errno.EDQUOT: ("storage_full", "your quota on the storage partition is exceeded", FULL_HINT),
     errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
 }
 

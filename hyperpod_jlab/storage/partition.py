@@ -91,6 +91,11 @@ class Partition:
         return self.folder / "code"
 
     @property
+    def environments(self) -> Path:
+        """This user's environments, which runs bring along."""
+        return self.folder / "environments"
+
+    @property
     def folder_mode(self) -> int:
         """Mode of our folders."""
         return 0o755 if self.shared else 0o700

@@ -23,6 +23,8 @@ export interface IRequestOptions {
   query?: Readonly<Record<string, QueryValue | null | undefined>>;
   /** Ends the request early. */
   signal?: AbortSignal;
+  /** Seconds to wait for an answer; default: the client's. */
+  timeout?: number;
 }
 
 /**
@@ -90,11 +92,12 @@ export class HyperPodClient {
     const controller = new AbortController();
     const abort = () => controller.abort();
     options.signal?.addEventListener('abort', abort);
+    const { timeout = this.timeout } = options;
     let timedOut = false;
     const timer = setTimeout(() => {
       timedOut = true;
       controller.abort();
-    }, this.timeout * 1000);
+    }, timeout * 1000);
     if (options.signal?.aborted) {
       abort();
     }
@@ -115,10 +118,7 @@ export class HyperPodClient {
       return parsed<T>(text, response.status);
     } catch (reason) {
       if (timedOut) {
-        throw ApiError.local(
-          TIMEOUT_ERROR,
-          `No answer within ${this.timeout} s`
-        );
+        throw ApiError.local(TIMEOUT_ERROR, `No answer within ${timeout} s`);
       }
       if (reason instanceof ApiError || options.signal?.aborted) {
         throw reason;

@@ -5,6 +5,8 @@ export interface ICurve {
   readonly label: string;
   /** In the chart's unit, one for each time; null where nothing is known. */
   readonly values: readonly (number | null)[];
+  /** As CSS; default: that of its place. */
+  readonly colour?: string;
 }
 
 /**
@@ -25,6 +27,8 @@ export interface IChart<C extends ICurve = ICurve> {
   readonly isFree?: boolean;
   /** Whether dragging zooms, and a double click shows all again. */
   readonly isZoomable?: boolean;
+  /** Whether the curves are bars on top of each other, the last one at the bottom; the horizontal axis has whole numbers. */
+  readonly isStacked?: boolean;
   /** Places on the horizontal axis with a line across. */
   readonly marks?: readonly number[];
   /** The values around the curves, drawn as a band. */
@@ -46,7 +50,7 @@ export interface IChart<C extends ICurve = ICurve> {
 }
 
 /** How many colours there are for curves and ranks (`--jp-hyperpod-series-0` and so on in the style sheet). */
-const COLOURS = 8;
+export const COLOURS = 8;
 
 /** A curve's colour: the theme's for a single curve, otherwise one of the series, repeated if there are more curves. */
 export function curveColour(index: number, count: number): string {

@@ -13,6 +13,10 @@ const WHOLE = [1, 10, 100, 1e3, 1e4, 1e5].flatMap(ten => [
   2 * ten,
   5 * ten
 ]);
+/** The same of days. */
+const DAYS = [1, 2, 7, 14, 28, 56];
+/** A bar's share of its place, and its largest width in pixels. */
+const BARS: uPlot.Series.BarsPathBuilderOpts = { size: [0.75, 48] };
 
 /**
  * A drawn chart.
@@ -54,7 +58,7 @@ export function drawPlot(
       cursor: {
         sync: { key, setSeries: false },
         drag: { x: chart.isZoomable ?? false, y: false },
-        points: { size: 6 }
+        points: { size: 6, show: !chart.isStacked }
       },
       scales: scalesOf(chart, () => current),
       axes: [
@@ -63,6 +67,7 @@ export function drawPlot(
           size: 24,
           space: 84,
           grid: { show: false },
+          ...(chart.isStacked && { incrs: DAYS }),
           values: (_, splits) =>
             splits.map(x =>
               current.xText
@@ -136,8 +141,8 @@ function coloursOf(node: HTMLElement, chart: IChart): Colours {
     grid: shown('var(--jp-border-color2)'),
     limit: shown('var(--jp-error-color1)'),
     fill: shown('color-mix(in srgb, var(--jp-brand-color1) 15%, transparent)'),
-    curves: chart.curves.map((_, index) =>
-      shown(curveColour(index, chart.curves.length))
+    curves: chart.curves.map((curve, index) =>
+      shown(curve.colour ?? curveColour(index, chart.curves.length))
     )
   };
 }
@@ -189,7 +194,15 @@ function scalesOf(chart: IChart, current: () => IChart): uPlot.Scales {
     : chart.isFree
       ? {}
       : { range: (_, __, largest) => [0, topOf(current(), largest)] };
-  return { x: { time: chart.xText === undefined }, y };
+  const x: uPlot.Scale = { time: chart.xText === undefined };
+  if (chart.isStacked) {
+    // Half a bar on both sides. What uPlot passes has these already when it draws again.
+    x.range = () => {
+      const { times } = current();
+      return [times[0] - 0.5, times[times.length - 1] + 0.5];
+    };
+  }
+  return { x, y };
 }
 
 /** The curves, and the band behind them. */
@@ -198,6 +211,15 @@ function seriesOf(
   colours: () => Colours
 ): Pick<uPlot.Options, 'bands' | 'series'> {
   const { curves, times } = chart;
+  if (chart.isStacked) {
+    const paths = uPlot.paths.bars?.(BARS);
+    const points = { show: false };
+    const bars = curves.map((_, index) => ({
+      ...{ paths, points, width: 0 },
+      fill: () => colours().curves[index]
+    }));
+    return { series: [{}, ...bars] };
+  }
   const isFilled = curves.length === 1 && !chart.isFree && !chart.isLog;
   const series: uPlot.Series[] = curves.map((curve, index) => ({
     label: curve.label,
@@ -262,11 +284,26 @@ function dataOf(chart: IChart): uPlot.AlignedData {
     isLog
       ? values.map(value => (value !== null && value > 0 ? value : null))
       : [...values];
+  if (chart.isStacked) {
+    return [[...times], ...stackOf(curves)];
+  }
   return [
     [...times],
     ...curves.map(curve => shown(curve.values)),
     ...(band ? [shown(band.low), shown(band.high)] : [])
   ];
+}
+
+/** Each curve's values on top of those after it. Those after it are drawn over it. */
+function stackOf(curves: IChart['curves']): number[][] {
+  let below: number[] = [];
+  return [...curves]
+    .reverse()
+    .map(({ values }) => {
+      below = values.map((value, at) => (value ?? 0) + (below[at] ?? 0));
+      return below;
+    })
+    .reverse();
 }
 
 function topOf(chart: IChart, largest: number | null): number {

@@ -79,8 +79,10 @@ export class ClusterClient {
         return this._queues(cluster, query);
       case 'runs':
         return this._runs(cluster, query);
+      case 'ended':
+        return this._ended(cluster, query);
       default:
-        return this._jobs(cluster, query, kind === 'ended');
+        return this._jobs(cluster, query);
     }
   }
 
@@ -132,14 +134,30 @@ export class ClusterClient {
 
   private async _jobs(
     cluster: string,
-    query: ITableQuery,
-    ended: boolean
+    query: ITableQuery
   ): Promise<ITablePage> {
     const { jobs, ...page } = await this._client.get<Schema<'Jobs'>>(
       pathOf(cluster, 'jobs'),
-      { query: { ...queryOf(query), ended } satisfies Schema<'JobsQuery'> }
+      {
+        query: { ...queryOf(query), ended: false } satisfies Schema<'JobsQuery'>
+      }
     );
     return { ...page, rows: jobs };
+  }
+
+  /** The jobs that have ended, as far back as the cluster knows. */
+  private async _ended(
+    cluster: string,
+    { cursor, filter, limit }: ITableQuery
+  ): Promise<ITablePage> {
+    const user = filter?.trim() || undefined;
+    const { jobs, ...page } = await this._client.get<Schema<'EndedJobs'>>(
+      pathOf(cluster, 'jobs', 'ended'),
+      {
+        query: { limit, cursor, user } satisfies Schema<'EndedJobsQuery'>
+      }
+    );
+    return { ...page, rows: jobs, total: null };
   }
 
   private async _runs(

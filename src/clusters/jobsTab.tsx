@@ -48,11 +48,15 @@ export function JobsTab(props: {
       {shown === 'ended' && (
         <LoadedTable
           {...props}
+          // Accounting is slow to answer: it is asked again only by the button.
+          view={undefined}
+          refresher={props.view}
           kind="ended"
           label={trans.__('Finished jobs')}
           columns={endedColumns(trans, openRun)}
-          sort="-ends_at"
           empty={trans.__('The cluster has no record of finished jobs.')}
+          fixed
+          filtered={trans.__('User')}
         />
       )}
       {shown === 'runs' && (

@@ -51,8 +51,10 @@ interface IProps {
   empty: string;
   /** What it is sorted by at first; the first column, where it isn't given. */
   sort?: string;
-  /** Whether the server has but one order and no filter for it. */
+  /** Whether the server has but one order, and no filter for it unless `filtered` names one. */
   fixed?: boolean;
+  /** What the server filters by, where that is one column. */
+  filtered?: string;
   /** Whether rows can be chosen. */
   selection?: ISelection;
   /** What `load` leaves out besides what is typed: another choice begins with its first page. */
@@ -95,11 +97,17 @@ export function ServerTable(props: IProps): JSX.Element {
         label={label}
         page={page}
         fixed={fixed}
+        filtered={props.filtered}
         isLive={Boolean(props.view ?? props.refresher)}
         trans={trans}
       />
       {table.error && (
         <Refusal error={table.error} trans={trans} retry={table.retry} />
+      )}
+      {!page && !table.error && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('Loading…')}
+        </p>
       )}
       {!isGone && props.children}
       {page && (!props.view || page.problem || page.loading) && (
@@ -317,10 +325,11 @@ function TableHead(props: {
   label: string;
   page: ITablePage | null;
   fixed: boolean;
+  filtered?: string;
   isLive: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { fixed, isLive, label, page, table, trans } = props;
+  const { filtered, fixed, isLive, label, page, table, trans } = props;
   const total = page?.total ?? null;
   return (
     <div className="jp-HyperPod-Table-head">
@@ -328,13 +337,13 @@ function TableHead(props: {
       <span className="jp-HyperPod-count" role="status">
         {total === null ? '' : trans._n('%1 row', '%1 rows', total)}
       </span>
-      {!fixed && (
+      {(!fixed || filtered) && (
         <input
           className="jp-HyperPod-input"
           type="search"
           value={table.filter}
-          placeholder={trans.__('Filter')}
-          aria-label={trans.__('Filter %1', label)}
+          placeholder={filtered ?? trans.__('Filter')}
+          aria-label={filtered ?? trans.__('Filter %1', label)}
           onChange={event => table.filterBy(event.target.value)}
         />
       )}

@@ -77,8 +77,11 @@ export function useTable(
   return {
     ...loaded,
     retry: () => {
-      forced.current = true;
-      loaded.retry();
+      // While it is being read there is nothing to read again: a slow answer would never be shown.
+      if (loaded.value || loaded.error) {
+        forced.current = true;
+        loaded.retry();
+      }
     },
     sort,
     filter,

@@ -82,8 +82,15 @@ export class ClusterView implements IWatched {
     this._detail.stop();
   }
 
-  /** Ask the scheduler and AWS now, past all caches. */
+  /** Ask the scheduler and AWS now, past all caches; while they are being asked, wait for that. */
   async refresh(): Promise<void> {
+    this._refreshing ??= this._refresh().finally(() => {
+      this._refreshing = null;
+    });
+    await this._refreshing;
+  }
+
+  private async _refresh(): Promise<void> {
     this._refreshed.emit();
     await this._detail.refreshNow();
     await this._store.renew();
@@ -96,6 +103,7 @@ export class ClusterView implements IWatched {
   private readonly _detail: Watched<IClusterDetail>;
   private readonly _refreshed = new Signal<this, void>(this);
   private readonly _changed = new Signal<this, void>(this);
+  private _refreshing: Promise<void> | null = null;
   private _watcher: IDisposable | null = null;
 }
 

@@ -105,6 +105,8 @@ export abstract class Polled<T> implements IDisposable {
 
   private async _load(): Promise<void> {
     const turn = this._turn;
+    this._reading = turn;
+    let error: ApiError | null = null;
     try {
       const value = await this.read();
       if (turn === this._turn) {
@@ -113,17 +115,22 @@ export abstract class Polled<T> implements IDisposable {
         this.onAnswer(value);
       }
     } catch (reason) {
-      const error = ApiError.of(reason);
+      error = ApiError.of(reason);
       if (turn === this._turn) {
         this._value = error.isMissing ? null : this._value;
         this._error = error;
         this.onAnswer(error);
       }
+    }
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+    // Lumino drops a refresh that comes while another one is under way.
+    if (turn !== this._turn && turn === this._reading && this._isStarted) {
+      return this._load();
+    }
+    if (error) {
       throw error;
-    } finally {
-      if (!this.isDisposed) {
-        this._changed.emit();
-      }
     }
   }
 
@@ -132,6 +139,8 @@ export abstract class Polled<T> implements IDisposable {
   private _value: T | null = null;
   private _error: ApiError | null = null;
   private _turn = 0;
+  /** The turn that is read, or was read last. */
+  private _reading = 0;
   private _isStarted = false;
 }
 

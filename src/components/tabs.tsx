@@ -144,10 +144,10 @@ export class TabbedWidgets extends Panel {
     }
   }
 
-  /** One more, behind the others. */
-  add(widget: Widget): void {
+  /** One more, at a place; default: behind the others. */
+  add(widget: Widget, index?: number): void {
     widget.hide();
-    this._bar.add(widget);
+    this._bar.add(widget, index);
     this.addWidget(widget);
   }
 
@@ -171,12 +171,12 @@ class WidgetTabs extends ReactWidget {
     widgets.forEach(widget => this.add(widget));
   }
 
-  /** One more, behind the others. */
-  add(widget: Widget): void {
+  /** One more, at a place; default: behind the others. */
+  add(widget: Widget, index = this._widgets.length): void {
     widget.id ||= `jp-HyperPod-tab-${WidgetTabs._count++}`;
     widget.node.setAttribute('role', 'tabpanel');
     widget.node.setAttribute('aria-labelledby', tabIdOf(widget.id));
-    this._widgets.push(widget);
+    this._widgets.splice(index, 0, widget);
     this.update();
   }
 

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+const ROUND = { maximumFractionDigits: 0 };
 
 /** A run's or a cluster's state in words. */
 export function stateText(state: string, trans: TranslationBundle): string {
@@ -119,6 +120,35 @@ export function numberText(value: number): string {
   return new Intl.NumberFormat(pageLanguage(), {
     maximumSignificantDigits: 3
   }).format(value);
+}
+
+/**
+ * Money as the user's language writes it.
+ *
+ * @param isRough - whether to leave out cents beside larger amounts
+ */
+export function moneyText(
+  amount: number,
+  currency: string,
+  isRough = false
+): string {
+  const isTiny = amount > 0 && amount < 0.005;
+  const text = new Intl.NumberFormat(pageLanguage(), {
+    style: 'currency',
+    currency,
+    currencyDisplay: 'narrowSymbol',
+    ...(isRough && (amount >= 10 || amount === 0) && ROUND)
+  }).format(isTiny ? 0.01 : amount);
+  return isTiny ? `< ${text}` : text;
+}
+
+/** Hours of nodes or GPUs: three digits that count, and all digits before the point. */
+export function hoursText(hours: number): string {
+  return hours > 0 && hours < 0.01
+    ? `< ${numberText(0.01)}`
+    : hours < 100
+      ? numberText(hours)
+      : Math.round(hours).toLocaleString(pageLanguage());
 }
 
 /** How many nodes and GPUs something has: 2 nodes, 16 GPUs. */

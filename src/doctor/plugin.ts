@@ -98,7 +98,7 @@ async function makePage(
       import('./client'),
       import('./model'),
       import('./page'),
-      import('./saveText')
+      import('../components/saveText')
     ]);
   const { trans } = hyperPod;
   const client = new DoctorClient(hyperPod.client);

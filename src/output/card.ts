@@ -15,7 +15,10 @@ export async function makeCard(
 ): Promise<RunCard> {
   const { logs, preferences, runs, trans } = hyperPod;
   const { RunCard } = await import('./runCard');
-  const { act, copyCommand, openPlace } = pageActions(app, hyperPod);
+  const { act, copyCommand, openExecuted, openPlace } = pageActions(
+    app,
+    hyperPod
+  );
   const card: RunCard = new RunCard({
     runId,
     name,
@@ -25,6 +28,7 @@ export async function makeCard(
     actions: {
       cancel: run => act(run, 'cancel'),
       copyCommand,
+      openExecuted,
       openPlace,
       open: run => void hyperPod.openRun(run.run_id),
       freeze: run => freeze(hyperPod, card, run)

@@ -8,6 +8,7 @@ import type { ICardActions } from './runCard';
 
 /** These live in the card's own registry: they are about this card, which no command's argument could name. */
 const FREEZE = 'hyperpod:freeze-card-log';
+const NOTEBOOK = 'hyperpod:open-card-notebook';
 const COPY = 'hyperpod:copy-card-command';
 
 /** Without arguments. */
@@ -30,6 +31,15 @@ export class CardMenu implements IDisposable {
       describedBy: NOTHING,
       execute: () => actions.freeze(run())
     });
+    commands.addCommand(NOTEBOOK, {
+      label: trans.__('Open Executed Notebook'),
+      caption: trans.__(
+        'Save the cells with their outputs so far, and open them'
+      ),
+      describedBy: NOTHING,
+      isVisible: () => run().notebook !== null,
+      execute: () => actions.openExecuted(run())
+    });
     commands.addCommand(COPY, {
       label: trans.__('Copy Command'),
       caption: trans.__('Copy the command that shows this log in a terminal'),
@@ -39,6 +49,7 @@ export class CardMenu implements IDisposable {
     this._menu = new MenuSvg({ commands });
     this._menu.addItem({ command: FREEZE });
     this._menu.addItem({ command: COPY });
+    this._menu.addItem({ command: NOTEBOOK });
   }
 
   get isDisposed(): boolean {

@@ -21,6 +21,8 @@ export interface ICardActions {
   open(run: IRun): void;
   cancel(run: IRun): void;
   copyCommand(run: IRun): void;
+  /** Saves the executed notebook, and opens it. */
+  openExecuted(run: IRun): void;
   /** Shows a line of a cell that ran. */
   openPlace(runId: string, place: ICellPlace): void;
   /** Puts the log's last lines into the output as text. */

@@ -142,6 +142,7 @@ function moreEntries(
   { trans }: IHyperPod
 ): readonly (IMenuEntry | null)[] {
   const entries = [
+    CommandIDs.openUsage,
     CommandIDs.openDoctor,
     CommandIDs.openStorage,
     CommandIDs.openAdmin,

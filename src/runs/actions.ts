@@ -5,6 +5,7 @@ import {
   Notification,
   showDialog
 } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReadonlyJSONObject } from '@lumino/coreutils';
 
@@ -80,8 +81,18 @@ export function pageActions(
         port,
         trans
       ),
+    openMlflow: run =>
+      void openTab(
+        () => runClient.mlflowLink(run.run_id),
+        trans,
+        why => trans.__('Cannot open MLflow. %1', why)
+      ),
+    openUsage: app.commands.hasCommand(CommandIDs.openUsage)
+      ? cluster => void app.commands.execute(CommandIDs.openUsage, { cluster })
+      : null,
     openRun: (runId, pin = false) => void hyperPod.openRun(runId, { pin }),
     openSource: run => void openSource(app, hyperPod, run),
+    openExecuted: (run, rank) => void openExecuted(app, hyperPod, run, rank),
     switchTo: (run, change) => switchTo(app, hyperPod, run, change),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
@@ -120,10 +131,21 @@ export function listActions(
 }
 
 /** Show a port in another tab, once the server has said where it is. */
-export async function openPort(
+export function openPort(
   ask: () => Promise<string>,
   port: number,
   trans: TranslationBundle
+): Promise<void> {
+  return openTab(ask, trans, why =>
+    trans.__('Cannot open port %1. %2', port, why)
+  );
+}
+
+/** Show another page in another tab, once the server has said where it is. */
+async function openTab(
+  ask: () => Promise<string>,
+  trans: TranslationBundle,
+  words: (why: string) => string
 ): Promise<void> {
   // At once: browsers refuse a tab that comes after the click.
   const tab = window.open('', '_blank');
@@ -141,8 +163,7 @@ export async function openPort(
     tab.location.replace(await ask());
   } catch (reason) {
     tab.close();
-    const why = whyText(reason, trans);
-    failed(trans.__('Cannot open port %1. %2', port, why));
+    failed(words(whyText(reason, trans)));
   }
 }
 
@@ -198,6 +219,43 @@ export async function openSource(
   } else {
     await app.commands.execute('docmanager:open', { path: run.notebook });
   }
+}
+
+/** Save the executed notebook beside the one that was submitted, and open it. A file that exists stays. */
+export async function openExecuted(
+  app: JupyterFrontEnd,
+  { runClient, trans }: IHyperPod,
+  { run_id: runId }: IRun,
+  rank = 0
+): Promise<void> {
+  const { contents } = app.serviceManager;
+  try {
+    const { document, name } = await runClient.notebook(runId, rank);
+    const folder = PathExt.dirname((await runClient.notebookPath(runId)) ?? '');
+    const stem = PathExt.basename(name, PathExt.extname(name));
+    const taken = new Set(fileNames((await contents.get(folder)).content));
+    const base = [stem, runId, ...(rank > 0 ? [`rank-${rank}`] : [])].join('-');
+    let file = `${base}.ipynb`;
+    for (let count = 2; taken.has(file); count++) {
+      file = `${base}-${count}.ipynb`;
+    }
+    const path = PathExt.join(folder, file);
+    await contents.save(path, {
+      type: 'notebook',
+      format: 'json',
+      content: document
+    });
+    await app.commands.execute('docmanager:open', { path });
+  } catch (reason) {
+    const why = whyText(reason, trans);
+    failed(trans.__('The executed notebook could not be opened. %1', why));
+  }
+}
+
+/** The names in a folder, as the server lists them. */
+function fileNames(content: unknown): readonly string[] {
+  const entries: unknown[] = Array.isArray(content) ? content : [];
+  return entries.map(entry => (isRecord(entry) ? String(entry.name) : ''));
 }
 
 /** Start a waiting run in another way: changed while it waits if possible, otherwise submitted again in its place. */

@@ -23,6 +23,9 @@ export type INamedText = Schema<'RenderedText'>;
 /** A file that went with a run. */
 export type ICodeFile = Schema<'CodeFile'>;
 
+/** A notebook with the outputs of one rank. */
+export type IExecutedNotebook = Schema<'ExecutedNotebook'>;
+
 /** Why a run waits. */
 export type IWaitReason = Schema<'WaitReason'>;
 
@@ -85,6 +88,11 @@ export class RunClient {
     return (await this._client.get<Schema<'RunUsage'>>(path)).usage;
   }
 
+  /** What it has cost so far. */
+  cost(runId: string): Promise<Schema<'RunCost'>> {
+    return this._client.get(runPath(runId, 'cost'));
+  }
+
   /** Its limits, phases and ranks, by its own records. */
   overview(runId: string): Promise<IRunOverview> {
     return this._client.get(runPath(runId, 'overview'));
@@ -99,6 +107,12 @@ export class RunClient {
   async cells(runId: string): Promise<readonly Schema<'SentCellText'>[]> {
     const path = runPath(runId, 'cells');
     return (await this._client.get<Schema<'SentCells'>>(path)).cells;
+  }
+
+  /** The path of its notebook as this server has it; null outside of the server's root. */
+  async notebookPath(runId: string): Promise<string | null> {
+    const path = runPath(runId, 'cells');
+    return (await this._client.get<Schema<'SentCells'>>(path)).path;
   }
 
   /** What AWS measured on its nodes. */
@@ -122,6 +136,23 @@ export class RunClient {
       {}
     );
     return this._client.link(path, { ticket });
+  }
+
+  /** What MLflow has of it. */
+  mlflow(runId: string): Promise<Schema<'RunMlflow'>> {
+    return this._client.get(runPath(runId, 'mlflow'));
+  }
+
+  /** Makes a link to its page in MLflow, which can be used once and soon. */
+  async mlflowLink(runId: string): Promise<string> {
+    const path = runPath(runId, 'mlflow', 'link');
+    return (await this._client.post<Schema<'MlflowLink'>>(path, {})).url;
+  }
+
+  /** The cells as sent, with what a rank has put out so far. */
+  notebook(runId: string, rank: number): Promise<IExecutedNotebook> {
+    const path = runPath(runId, 'notebook');
+    return this._client.get(path, { query: { rank } });
   }
 
   spec(runId: string): Promise<Readonly<Record<string, unknown>>> {

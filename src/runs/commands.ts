@@ -1,4 +1,5 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
+import type { NotebookWidgetFactory } from '@jupyterlab/notebook';
 import {
   JSONObject,
   ReadonlyJSONObject,
@@ -81,7 +82,8 @@ const LIST_ARGUMENTS: ReadonlyJSONObject = {
 export function addRunCommands(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
-  pages: RunPages
+  pages: RunPages,
+  notebooks: NotebookWidgetFactory.IFactory | null
 ): void {
   const { runClient, trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openRun, {
@@ -96,7 +98,7 @@ export function addRunCommands(
       const isPreview = args.preview === true;
       if (runId !== null) {
         await pages.open(runId, isPreview, () =>
-          makePage(app, hyperPod, runId)
+          makePage(app, hyperPod, runId, notebooks)
         );
       }
       return runId === null ? null : { run_id: runId };
@@ -196,7 +198,8 @@ async function actOnPicked(
 async function makePage(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
-  runId: string
+  runId: string,
+  notebooks: NotebookWidgetFactory.IFactory | null
 ): Promise<RunPage> {
   const { RunPage } = await import('./page');
   hyperPod.runs.start();
@@ -209,6 +212,7 @@ async function makePage(
     numbers: hyperPod.numbers,
     preferences: hyperPod.preferences,
     actions: pageActions(app, hyperPod),
+    notebooks,
     trans: hyperPod.trans
   });
 }

@@ -54,12 +54,18 @@ export interface IRunActions {
   readonly hasMetrics: (run: IRun) => boolean;
   /** Show a port of a run's node in another tab of the browser. */
   openPort(run: IRun, nodeRank: number, port: number): void;
+  /** Show a run's page in MLflow in another tab of the browser. */
+  openMlflow(run: IRun): void;
+  /** Show the page of usage; null where it is switched off. */
+  openUsage: ((cluster: string) => void) | null;
   /** Show another run's page. */
   readonly openRun: (runId: string) => void;
   /** Show a line of a cell that ran. */
   openPlace(runId: string, place: ICellPlace): void;
   /** Show the notebook that a run came from, at the cells that ran. */
   openSource(run: IRun): void;
+  /** Save the executed notebook as a file, and open it. */
+  openExecuted(run: IRun, rank?: number): void;
   /** Start a waiting run in another way. */
   switchTo(run: IRun, change: IStartNow): Promise<void>;
 }

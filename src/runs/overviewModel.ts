@@ -1,5 +1,6 @@
 import { ApiError } from '../api';
 import { Polled } from '../components/polled';
+import { CostModel } from '../cost/costModel';
 import { ILogClient, ILogAttempt } from '../logs';
 import { IRunClient, IRunResources } from './client';
 import { ITrainingClient } from '../training/client';
@@ -25,14 +26,18 @@ export interface ICourse {
 export class OverviewModel extends Polled<ICourse> {
   constructor(
     readonly page: RunPageModel,
-    private readonly _client: Pick<IRunClient, 'resources'>,
+    private readonly _client: Pick<IRunClient, 'cost' | 'resources'>,
     private readonly _logs: Pick<ILogClient, 'streams'>,
     training: Pick<ITrainingClient, 'series'>
   ) {
     super({ name: 'run-overview', interval: POLL_MS, linger: 0 });
     this.series = new SeriesModel(training, page.runId);
+    this.cost = new CostModel(_client, page.runId);
     page.changed.connect(this._onPage, this);
   }
+
+  /** What it costs. */
+  readonly cost: CostModel;
 
   /** What the ranks print. */
   readonly series: SeriesModel;
@@ -54,6 +59,7 @@ export class OverviewModel extends Polled<ICourse> {
   override dispose(): void {
     this.page.changed.disconnect(this._onPage, this);
     this.series.dispose();
+    this.cost.dispose();
     super.dispose();
   }
 
@@ -65,6 +71,7 @@ export class OverviewModel extends Polled<ICourse> {
   override stop(): void {
     this._isShown = false;
     this.series.stop();
+    this.cost.stop();
     super.stop();
   }
 
@@ -97,6 +104,7 @@ export class OverviewModel extends Polled<ICourse> {
     const { run } = this.page;
     if (run !== null && run.started_at !== null) {
       this.series.start(!isEnded(run.state));
+      this.cost.follow(run);
     }
     if (this._stage !== this._nextStage() && this.page.run !== null) {
       super.start();

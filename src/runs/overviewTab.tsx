@@ -4,7 +4,9 @@ import * as React from 'react';
 import { UseSignal } from '@jupyterlab/ui-components';
 
 import { WatchingWidget } from '../components/watchingWidget';
+import { CostSection } from '../cost/section';
 import { ILogClient } from '../logs';
+import { MlflowSection } from '../mlflow/section';
 import { ITrainingClient } from '../training/client';
 import { RunCurves } from '../training/runCurves';
 import { Attempts } from './attempts';
@@ -58,7 +60,7 @@ export class OverviewTab extends WatchingWidget<OverviewModel> {
 export namespace OverviewTab {
   export interface IOptions {
     readonly model: RunPageModel;
-    readonly client: Pick<IRunClient, 'resources'>;
+    readonly client: Pick<IRunClient, 'cost' | 'resources' | 'mlflow'>;
     readonly logs: Pick<ILogClient, 'page' | 'streams'>;
     readonly training: Pick<ITrainingClient, 'series'>;
     readonly actions: IRunActions;
@@ -69,13 +71,19 @@ export namespace OverviewTab {
 function Overview(
   props: OverviewTab.IOptions & { run: IRun; course: OverviewModel }
 ): JSX.Element {
-  const { actions, course, logs, model, run, trans } = props;
+  const { actions, client, course, logs, model, run, trans } = props;
   const runId = run.run_id;
   const loadLine = React.useCallback(
     (rank: number) => lastLine(logs, runId, rank),
     [logs, runId]
   );
+  // Read again when it has come to another state.
+  const loadMlflow = React.useCallback(
+    () => client.mlflow(runId),
+    [client, runId, run.state]
+  );
   const isOwn = run.own;
+  const { openUsage } = actions;
   return (
     <>
       {run.state === 'waiting' && (
@@ -107,6 +115,20 @@ function Overview(
           trans={trans}
         />
       )}
+      <MlflowSection
+        load={loadMlflow}
+        open={() => actions.openMlflow(run)}
+        trans={trans}
+      />
+      <UseSignal signal={course.cost.changed}>
+        {() => (
+          <CostSection
+            model={course.cost}
+            openUsage={openUsage && (() => openUsage(run.cluster))}
+            trans={trans}
+          />
+        )}
+      </UseSignal>
       <UsedByRun run={run} trans={trans} load={model.loadUsage} />
       <Attempts run={run} trans={trans} />
       <Children

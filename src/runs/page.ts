@@ -1,3 +1,4 @@
+import { NotebookWidgetFactory } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 import { Message, MessageLoop } from '@lumino/messaging';
@@ -14,6 +15,7 @@ import type { NumbersModel } from '../training/numbersModel';
 import { IRunClient } from './client';
 import { CodeFiles } from './codeTab';
 import { IRunActions, RunHeader } from './header';
+import { NotebookTab } from './notebookTab';
 import { LazyTab } from './lazyTab';
 import { LogInStep } from './logInStep';
 import { MetricsTab } from './metricsTab';
@@ -23,6 +25,9 @@ import { OverviewTab } from './overviewTab';
 import { RunPageModel } from './pageModel';
 import { Settings } from './settingsTab';
 import { IRun } from './types';
+
+/** Behind the overview and the log. */
+const NOTEBOOK_AT = 2;
 
 /**
  * A run in the main area: its head, and tabs for an overview, its log, code and settings.
@@ -148,6 +153,7 @@ export class RunPage extends Panel {
       this._setTitle(run);
       this.node.setAttribute('aria-label', run.name);
       this._chooseTab(run);
+      this._offerNotebook(run);
       this._offerMetrics(run);
     }
   }
@@ -197,6 +203,20 @@ export class RunPage extends Panel {
     this.model.isOverviewShown = this._tabs.current === this._overview;
   }
 
+  /** A tab for the executed notebook of a run that comes from one. */
+  private _offerNotebook(run: IRun): void {
+    const { actions, notebooks: factory, runClient: client } = this._options;
+    const canShow = factory instanceof NotebookWidgetFactory;
+    if (this._hasNotebook || run.notebook === null || !canShow) {
+      return;
+    }
+    this._hasNotebook = true;
+    const { trans } = this._options;
+    const { model: page } = this;
+    const tab = new NotebookTab({ actions, client, factory, page, trans });
+    this._tabs.add(titled(tab, trans.__('Notebook')), NOTEBOOK_AT);
+  }
+
   /** A tab for what AWS measured, where it measures anything. */
   private _offerMetrics(run: IRun): void {
     const { actions, runClient, trans } = this._options;
@@ -215,6 +235,7 @@ export class RunPage extends Panel {
   private readonly _resized: ResizeObserver;
   private _iconOf = '';
   private _hasMetrics = false;
+  private _hasNotebook = false;
   private _hasTab = false;
   private _isChoosing = false;
   private _isTabChosen = false;
@@ -231,6 +252,8 @@ export namespace RunPage {
     /** How the log looks at first. */
     preferences?: Preferences;
     actions: IRunActions;
+    /** How JupyterLab shows notebooks; null where it does not. */
+    notebooks?: NotebookWidgetFactory.IFactory | null;
     trans: TranslationBundle;
   }
 }

@@ -4,6 +4,10 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
+import {
+  INotebookWidgetFactory,
+  NotebookWidgetFactory
+} from '@jupyterlab/notebook';
 import { IStateDB } from '@jupyterlab/statedb';
 
 import { CommandIDs, IHyperPod } from '../tokens';
@@ -20,17 +24,23 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Opens, lists and cancels runs on HyperPod clusters.',
   autoStart: true,
   requires: [IHyperPod],
-  optional: [ILayoutRestorer, ICommandPalette, IStateDB],
+  optional: [
+    ILayoutRestorer,
+    ICommandPalette,
+    IStateDB,
+    INotebookWidgetFactory
+  ],
   activate: (
     app: JupyterFrontEnd,
     hyperPod: IHyperPod,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
-    state: IStateDB | null
+    state: IStateDB | null,
+    notebooks: NotebookWidgetFactory.IFactory | null
   ): void => {
     const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
     const pages = new RunPages(app, tracker);
-    addRunCommands(app, hyperPod, pages);
+    addRunCommands(app, hyperPod, pages, notebooks);
     const all = addRunsPage(app, hyperPod, state);
     for (const command of [
       CommandIDs.openRuns,

@@ -4,10 +4,16 @@ import * as React from 'react';
 
 import { StateIcon } from '../components/stateIcon';
 import type { IRows } from '../components/useRows';
-import { agoText, momentText } from '../components/words';
+import { agoText, hoursText, momentText } from '../components/words';
 import type { IRunNumbers } from '../training/client';
 import { NumbersCell } from '../training/numbersCell';
-import { IRunGroup, IRunsView, RunColumn, secondsOf } from './runsView';
+import {
+  IRunGroup,
+  gpuHoursOf,
+  IRunsView,
+  RunColumn,
+  secondsOf
+} from './runsView';
 import { IRun } from './types';
 import { clockText, fullSizeText, sizeText } from './words';
 
@@ -88,6 +94,7 @@ export function RunsTable(props: IProps): JSX.Element {
                     run={run}
                     name={props.names.get(runId) ?? run.name}
                     took={tookText(run)}
+                    gpuHours={columns.includes('gpuHours') ? hoursOf(run) : ''}
                     numbers={props.numbersOf(runId)}
                     started={agoOf(run.started_at, trans)}
                     submitted={agoOf(run.submitted_at, trans)}
@@ -211,6 +218,7 @@ const Row = React.memo(function Row(props: {
   run: IRun;
   name: string;
   took: string;
+  gpuHours: string;
   numbers: IRunNumbers | undefined;
   started: string;
   submitted: string;
@@ -282,6 +290,7 @@ function cellOf(
     numbers: IRunNumbers | undefined;
     metric: string | null;
     took: string;
+    gpuHours: string;
     started: string;
     submitted: string;
     trans: TranslationBundle;
@@ -296,6 +305,8 @@ function cellOf(
       return sizeText(run, trans);
     case 'duration':
       return props.took;
+    case 'gpuHours':
+      return props.gpuHours;
     case 'started':
       return props.started;
     case 'submitted':
@@ -318,6 +329,7 @@ function hintOf(
   switch (column) {
     case 'state':
     case 'duration':
+    case 'gpuHours':
     case 'numbers':
       return undefined;
     case 'size':
@@ -338,6 +350,11 @@ function tookText(run: IRun): string {
   return seconds === null ? '' : clockText(seconds);
 }
 
+function hoursOf(run: IRun): string {
+  const hours = gpuHoursOf(run);
+  return hours === null ? '' : hoursText(hours);
+}
+
 function agoOf(iso: string | null, trans: TranslationBundle): string {
   return iso === null ? '' : agoText(iso, trans);
 }
@@ -354,6 +371,7 @@ export function columnLabel(
     queue: trans.__('Queue'),
     size: trans.__('Size'),
     duration: trans.__('Duration'),
+    gpuHours: trans.__('GPU-hours'),
     started: trans.__('Started'),
     submitted: trans.__('Submitted'),
     notebook: trans.__('Notebook'),

@@ -16,6 +16,7 @@ export const COLUMNS = [
   'queue',
   'size',
   'duration',
+  'gpuHours',
   'started',
   'submitted',
   'notebook',
@@ -124,6 +125,7 @@ export function sortedBy(view: IRunsView, column: RunColumn): IRunsView {
 const FALLING_FIRST: ReadonlySet<RunColumn> = new Set([
   'size',
   'duration',
+  'gpuHours',
   'started',
   'submitted'
 ]);
@@ -215,6 +217,8 @@ function sortValue(
       return run.nodes * (run.gpus_per_node || run.processes_per_node);
     case 'duration':
       return secondsOf(run);
+    case 'gpuHours':
+      return gpuHoursOf(run);
     case 'started':
       return run.started_at && Date.parse(run.started_at);
     case 'submitted':
@@ -235,6 +239,25 @@ export function secondsOf({
   return started === null || (ended === null && state !== 'running')
     ? null
     : secondsBetween(started, ended);
+}
+
+/** The GPU-hours of all its attempts so far; null for a run without GPUs, or of which no attempt is known. */
+export function gpuHoursOf(run: IRun): number | null {
+  const { attempts, gpus_per_node: gpus, nodes, state } = run;
+  const started = attempts.filter(
+    ({ ended_at: ended, started_at: began }, at) =>
+      began !== null &&
+      (ended !== null || (state === 'running' && at === attempts.length - 1))
+  );
+  return !gpus || started.length === 0
+    ? null
+    : started.reduce(
+        (sum, { ended_at: ended, nodes: { length }, started_at: began }) =>
+          sum +
+          ((length || nodes) * gpus * secondsBetween(began ?? '', ended)) /
+            3600,
+        0
+      );
 }
 
 /** Runs by their groups; the groups come in the order of their first runs, what belongs to none is last. */

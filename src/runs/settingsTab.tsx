@@ -199,6 +199,7 @@ function settingNames(trans: TranslationBundle): Record<string, string> {
     launcher: trans.__('Launcher'),
     'environment.python': trans.__('Python'),
     'environment.image': trans.__('Container image'),
+    'environment.capture': trans.__('Packages from'),
     'environment.variables': trans.__('Environment variables'),
     'environment.secrets': trans.__('Secrets'),
     'environment.setup': trans.__('Setup commands'),

@@ -96,7 +96,7 @@ export function TimeLine(props: {
     <ol className="jp-HyperPod-TimeLine" aria-label={trans.__('Time line')}>
       {phases.map(phase => {
         const { attempt, begin, end, key, kind, state } = phase;
-        const label = phaseText(phase, trans);
+        const label = phaseText(phase, run, trans);
         const length = durationText(begin, end, trans);
         const name = isLong ? trans.__('#%1 %2', attempt, label) : label;
         const span = `${momentText(begin)} – ${momentText(end)}`;
@@ -119,12 +119,19 @@ export function TimeLine(props: {
   );
 }
 
-function phaseText(phase: IPhase, trans: TranslationBundle): string {
+/** What a phase is called: of one that goes on, with what the node does. */
+export function phaseText(
+  phase: IPhase,
+  { reason, reason_code: code }: IRun,
+  trans: TranslationBundle
+): string {
   switch (phase.kind) {
     case 'queued':
       return trans.__('Queued');
     case 'setup':
-      return trans.__('Set up');
+      return phase.end === null && code === 'setup' && reason !== null
+        ? trans.__('Set up: %1', reason)
+        : trans.__('Set up');
     default:
       return phase.end === null ? trans.__('Running') : ranText(phase, trans);
   }

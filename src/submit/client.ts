@@ -17,12 +17,13 @@ export class SubmitClient {
 
   /** Names that this user may give on a cluster, by the spec's field. */
   async choices(cluster: string): Promise<Choices> {
-    const path = URLExt.join(
-      'clusters',
-      encodeURIComponent(cluster),
-      'choices'
-    );
-    return (await this._client.get<Schema<'Choices'>>(path)).choices;
+    const path = URLExt.join('clusters', encodeURIComponent(cluster));
+    const [found, mlflow] = await Promise.all([
+      this._client.get<Schema<'Choices'>>(URLExt.join(path, 'choices')),
+      this._client.get<Schema<'MlflowServers'>>(URLExt.join(path, 'mlflow'))
+    ]);
+    const servers = mlflow.servers.map(one => one.arn);
+    return { ...found.choices, 'mlflow.tracking_uri': servers };
   }
 
   preview(body: ISubmitBody, signal?: AbortSignal): Promise<IPreview> {

@@ -10,6 +10,7 @@ import { failed, whyText } from '../runs/actions';
 import type { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
 import type { ISubmitOptions } from './options';
+import { COST_NOT_CONFIRMED } from './overLimit';
 import { commandSource, ISubmitSource } from './source';
 import {
   cellsSource,
@@ -219,7 +220,12 @@ async function runAgain(tools: ITools): Promise<IPreview | IRun | null> {
   try {
     return await submitNow(tools, source, last);
   } catch (reason) {
-    if (ApiError.of(reason).isRefused) {
+    const { code, isRefused } = ApiError.of(reason);
+    if (code === COST_NOT_CONFIRMED) {
+      // The user was asked, and would rather not.
+      return null;
+    }
+    if (isRefused) {
       // The dialog says what is wrong, and where.
       return ask(tools, source);
     }

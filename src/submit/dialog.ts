@@ -43,6 +43,7 @@ export class SubmitDialog extends Dialog<null> {
     this.addClass('jp-HyperPod-SubmitDialog');
     this._form = form;
     this._model = model;
+    this._trans = trans;
     this._retry = retry;
     model.changed.connect(this._onChanged, this);
     this._onChanged();
@@ -164,6 +165,12 @@ export class SubmitDialog extends Dialog<null> {
     if (button) {
       const { isBlocked, ready, sending } = this._model;
       button.disabled = sending || !ready || isBlocked;
+      const label = button.querySelector('.jp-Dialog-buttonLabel') ?? button;
+      label.textContent =
+        this._model.costQuestion === null
+          ? this._trans.__('Submit')
+          : this._trans.__('Submit anyway');
+      button.setAttribute('aria-label', label.textContent);
     }
     if (this._model.ready && !this._wasReady) {
       this._wasReady = true;
@@ -176,6 +183,7 @@ export class SubmitDialog extends Dialog<null> {
 
   private readonly _form: SubmitForm;
   private readonly _model: SubmitModel;
+  private readonly _trans: TranslationBundle;
   private readonly _retry: number;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _wasReady = false;

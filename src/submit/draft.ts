@@ -1,5 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { isRecord } from '../api';
 import { IField } from './fields';
 import { baseOf, ICodeCell, ISubmitSource } from './source';
 import { ISize } from './starting';
@@ -101,6 +102,7 @@ export function bodyOf(
   draft: IDraft,
   trans: TranslationBundle
 ): ISubmitBody {
+  const settings = settingsOf(fields, effectiveTexts(draft), trans);
   const view = source.view?.() ?? null;
   const open = openSecrets(draft.texts);
   const secrets = open.filter(name => (draft.secrets[name] ?? '') !== '');
@@ -108,8 +110,8 @@ export function bodyOf(
     run_id: runId,
     cluster: draft.cluster,
     spec: {
-      ...settingsOf(fields, effectiveTexts(draft), trans),
-      source: sourceOf(source, draft)
+      ...settings,
+      source: { ...parametersOf(source, settings), ...sourceOf(source, draft) }
     },
     base: source.cloneOf === null ? baseOf(source) : undefined,
     notebook: view && source.cloneOf === null ? view.document : undefined,
@@ -131,6 +133,18 @@ export function chosenCells(
   return ids === null
     ? cells
     : (cells?.filter(cell => ids.includes(cell.id)) ?? null);
+}
+
+/** Whether a source takes values of parameters: a notebook that is captured anew. */
+export function takesParameters({ cloneOf, spec }: ISubmitSource): boolean {
+  return cloneOf === null && spec.kind === 'notebook';
+}
+
+function parametersOf(
+  source: ISubmitSource,
+  { source: typed }: JsonObject
+): JsonObject {
+  return takesParameters(source) && isRecord(typed) ? typed : {};
 }
 
 function sourceOf(source: ISubmitSource, draft: IDraft): JsonObject {

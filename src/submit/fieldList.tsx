@@ -91,7 +91,8 @@ export function FieldList(props: IProps): JSX.Element {
 export function usedFields(model: SubmitModel): readonly IField[] {
   return groupsOf(
     model.fields,
-    field => (model.texts[field.path] ?? '').trim() !== ''
+    field =>
+      (model.texts[field.path] ?? '').trim() !== '' && isUsed(field, model)
   ).flatMap(([, fields]) => fields);
 }
 

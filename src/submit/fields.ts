@@ -36,11 +36,19 @@ const NOT_SHOWN = ['format', 'source'];
 /** Texts longer than this have more than one line. */
 const ONE_LINE = 8192;
 
+/** The values of a notebook's parameters: the one field of a source. */
+export const PARAMETERS = 'source.parameters';
+
 /** The fields of a spec, in the schema's order. */
 export function fieldsOf(schema: Schema): readonly IField[] {
-  return inner(schema, schema, '', false).filter(
+  const notebook = typeOf(schema, { $ref: 'NotebookSource' }).properties;
+  const found = isRecord(notebook) ? notebook.parameters : null;
+  const fields = inner(schema, schema, '', false).filter(
     field => !NOT_SHOWN.includes(field.path.split('.')[0])
   );
+  return isRecord(found)
+    ? [{ ...fieldOf(PARAMETERS, found, found), kind: 'pairs' }, ...fields]
+    : fields;
 }
 
 function inner(

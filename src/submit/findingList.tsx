@@ -99,7 +99,7 @@ function Finding(props: IProps & { finding: IFinding }): JSX.Element {
 }
 
 /** The server's words as a sentence. */
-function sentence(text: string): string {
+export function sentence(text: string): string {
   const first = /^[a-z]+(?=[ ,:])/.test(text)
     ? text[0].toUpperCase() + text.slice(1)
     : text;

@@ -3,6 +3,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ApiError, isRecord } from '../api';
 import { IField } from './fields';
 import { NOT_SAVED } from './fixes';
+import { COST_NOT_CONFIRMED } from './overLimit';
 import { ISubmitSource } from './source';
 import { IFinding, IPreview, Level } from './types';
 
@@ -29,9 +30,18 @@ export function findingsOf(
       fixes: []
     });
   }
-  return found.sort(
-    (one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level)
-  );
+  return found
+    .map(mended)
+    .sort(
+      (one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level)
+    );
+}
+
+/** What the user is asked when the run is sent does not keep it from being sent. */
+function mended(finding: IFinding): IFinding {
+  return finding.code === COST_NOT_CONFIRMED
+    ? { ...finding, level: 'warning' }
+    : finding;
 }
 
 /** A field that a finding or an error names, among those of the form. */

@@ -3,6 +3,7 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { CostBox } from './costBox';
 import { FieldList, usedFields } from './fieldList';
 import { FindingList } from './findingList';
 import { isAnswered } from './findings';
@@ -31,7 +32,7 @@ export class SubmitForm extends ReactWidget {
     const [first] = Object.keys(this._model.problems);
     if (first !== undefined) {
       this._jump(first);
-    } else {
+    } else if (this._model.costQuestion === null) {
       const place = this._model.isDistrusted
         ? '[data-trust]'
         : '[data-findings]';
@@ -120,6 +121,9 @@ function Content(props: {
       <MainFields model={model} trans={trans} />
       <StatusLine model={model} trans={trans} jump={jump} />
       <TrustBox model={model} trans={trans} />
+      {model.costQuestion !== null && (
+        <CostBox question={model.costQuestion} trans={trans} />
+      )}
       <Failure model={model} trans={trans} />
       <FindingList model={model} trans={trans} jump={jump} />
       <FieldList model={model} trans={trans} open={open} setOpen={setOpen} />

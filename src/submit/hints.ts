@@ -1,5 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { COST_NOT_CONFIRMED } from './overLimit';
 import { FOREIGN_CODE } from './trust';
 import { IFinding } from './types';
 
@@ -26,6 +27,10 @@ function ownHint(code: string, trans: TranslationBundle): string | null {
     case FOREIGN_CODE:
       return trans.__(
         'Review it under “Code” on the run page, then confirm that it may run.'
+      );
+    case COST_NOT_CONFIRMED:
+      return trans.__(
+        'Use fewer nodes or a shorter time limit, or confirm it when you submit.'
       );
     case 'secret_missing':
       return trans.__(

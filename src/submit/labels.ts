@@ -16,7 +16,9 @@ export function groupLabel(group: string, trans: TranslationBundle): string {
     resources: trans.__('Resources'),
     environment: trans.__('Environment'),
     slurm: trans.__('Slurm'),
-    kubernetes: trans.__('Kubernetes')
+    kubernetes: trans.__('Kubernetes'),
+    mlflow: trans.__('MLflow'),
+    alarms: trans.__('Alarms')
   };
   return names[group] ?? group;
 }
@@ -64,6 +66,7 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'files.max_bytes': trans.__('Size limit in bytes'),
     'environment.python': trans.__('Python on the cluster'),
     'environment.image': trans.__('Container image'),
+    'environment.capture': trans.__('Packages from'),
     'environment.variables': trans.__('Environment variables'),
     'environment.secrets': trans.__('Secrets'),
     'environment.setup': trans.__('Setup commands'),
@@ -74,7 +77,10 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'kubernetes.topology.level': trans.__('Topology level'),
     'kubernetes.topology.mode': trans.__('Topology mode'),
     'kubernetes.keep_companions': trans.__('Keep other objects'),
-    'kubernetes.patch': trans.__('Manifest patch')
+    'kubernetes.patch': trans.__('Manifest patch'),
+    'mlflow.tracking_uri': trans.__('Tracking URI'),
+    'mlflow.run_name': trans.__('Run name'),
+    'mlflow.log_numbers': trans.__('Send numbers')
   };
 }
 
@@ -82,6 +88,7 @@ function scheduling(trans: TranslationBundle): Record<string, string> {
   return {
     name: trans.__('Display name'),
     args: trans.__('Arguments'),
+    'source.parameters': trans.__('Parameters'),
     launcher: trans.__('Launcher'),
     queue: trans.__('Queue'),
     account: trans.__('Account'),

@@ -1,4 +1,4 @@
-import { IField } from './fields';
+import { IField, PARAMETERS } from './fields';
 
 /** The fields that are always there, beside source and cluster, in their order. */
 export const MAIN_FIELDS: readonly string[] = [
@@ -51,10 +51,10 @@ export function isUnderstood(path: string, orchestrator: string): boolean {
 /** The group of a field that is not always there. */
 export function groupOf(path: string): string {
   const [first, ...rest] = path.split('.');
-  if (rest.length > 0) {
+  if (rest.length > 0 && path !== PARAMETERS) {
     return first;
   }
-  return PROGRAM.includes(first) ? 'program' : 'scheduling';
+  return [...PROGRAM, 'source'].includes(first) ? 'program' : 'scheduling';
 }
 
 /** The groups with their fields: those that the cluster understands, and those that say something all the same. */

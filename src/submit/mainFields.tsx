@@ -2,9 +2,9 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { gpuName } from '../clusters/devices';
-import { isOverruled } from './draft';
+import { isOverruled, takesParameters } from './draft';
 import { FieldRow } from './fieldRow';
-import { IField } from './fields';
+import { IField, PARAMETERS } from './fields';
 import { labelOf } from './labels';
 import { isUnderstood } from './layout';
 import { SubmitModel } from './model';
@@ -356,6 +356,9 @@ function TextField(props: IProps & { path: string }): JSX.Element | null {
 
 /** Whether a field is shown: the cluster understands it, or it says something. */
 export function isUsed(field: IField, model: SubmitModel): boolean {
+  if (field.path === PARAMETERS) {
+    return takesParameters(model.source);
+  }
   return (
     isUnderstood(field.path, model.orchestrator) ||
     (model.texts[field.path] ?? '').trim() !== ''

@@ -28,6 +28,7 @@ import { IFix, textsOfFix } from './fixes';
 import { Comparison, IBefore, IChanges } from './history';
 import { IPreset, IStart, withoutName } from './memory';
 import { ISubmitOptions } from './options';
+import { COST_NOT_CONFIRMED } from './overLimit';
 import { Previewer } from './previewer';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
@@ -210,8 +211,17 @@ export class SubmitModel implements IDisposable {
     const { trans } = this._options;
     const preview = this.isStale ? null : this.preview;
     const all = findingsOf(preview, this.error, this.source, trans);
+    const shown =
+      this.costQuestion === null
+        ? all
+        : all.filter(({ code }) => code !== COST_NOT_CONFIRMED);
     const hasAnswer = this._draft.trusted && !this.busy;
-    return hasAnswer ? all : this._trust.withoutAsked(all);
+    return hasAnswer ? shown : this._trust.withoutAsked(shown);
+  }
+
+  /** That the run may cost more than the limit, once it was sent: sent again, the user agrees. */
+  get costQuestion(): string | null {
+    return this._costQuestion;
   }
 
   /** The other user whose code would run; null as long as the server has not said that it is another's. */
@@ -381,7 +391,10 @@ export class SubmitModel implements IDisposable {
     this._sending = true;
     this._error = null;
     this._emit();
-    const body = this._body();
+    const body = {
+      ...this._body(),
+      ...(this.costQuestion !== null && { accept_cost: true })
+    };
     try {
       const run = await sendRun(client, body, this._options.pauses);
       if (this.source.path !== null) {
@@ -391,7 +404,12 @@ export class SubmitModel implements IDisposable {
       }
       return run;
     } catch (reason) {
-      this._fail(reason);
+      const { code, message } = ApiError.of(reason);
+      if (code === COST_NOT_CONFIRMED) {
+        this._costQuestion = message;
+      } else {
+        this._fail(reason);
+      }
       return null;
     } finally {
       this._sending = false;
@@ -492,6 +510,7 @@ export class SubmitModel implements IDisposable {
 
   private _look(delay?: number): void {
     this._error = null;
+    this._costQuestion = null;
     void this.availability.renew(this._draft.cluster, true);
     if (this._hasProblems()) {
       this._previewer.hold();
@@ -558,6 +577,7 @@ export class SubmitModel implements IDisposable {
   private _before: IBefore | null = null;
   private _draft: IDraft;
   private _error: ApiError | null = null;
+  private _costQuestion: string | null = null;
   private _loading: Promise<void> | null = null;
   private _content = '';
   private _runId = newRunId();

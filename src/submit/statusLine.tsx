@@ -4,6 +4,7 @@ import * as React from 'react';
 import { gpuName } from '../clusters/devices';
 import { useTick } from '../components/useTick';
 import { durationText } from '../components/words';
+import { estimateWords } from '../cost/estimate';
 import { SubmitModel } from './model';
 import { FRESH_MS, gpuModel, startOf } from './starting';
 
@@ -38,6 +39,7 @@ export function StatusLine(props: IProps): JSX.Element {
       )}
       {first === undefined && <span>{sizeWords(props)}</span>}
       <StartWords {...props} />
+      <CostWords {...props} />
       {model.isBlocked && first === undefined && !model.isDistrusted && (
         <button
           type="button"
@@ -142,6 +144,13 @@ function StartWords({ model, trans }: IProps): JSX.Element | null {
   }
   const words = startWords(model, trans);
   return words === null ? null : <span>{words}</span>;
+}
+
+/** What it would cost; the hint tells by which prices. */
+function CostWords({ model, trans }: IProps): JSX.Element | null {
+  const cost = model.isStale ? null : (model.preview?.cost ?? null);
+  const words = cost && estimateWords(cost, trans);
+  return words && <span title={words.hint || undefined}>{words.text}</span>;
 }
 
 function startWords(

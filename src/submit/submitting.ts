@@ -1,10 +1,14 @@
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+
 import { ApiError } from '../api';
 import { IRun } from '../runs/types';
+import { sentenceText } from '../runs/words';
 import { CommandIDs } from '../tokens';
 import { draftKey } from './drafts';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
 import type { ISubmitOptions } from './options';
+import { COST_NOT_CONFIRMED } from './overLimit';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
 import { baseOf, ISubmitSource } from './source';
@@ -63,13 +67,38 @@ export async function submitNow(
   source: ISubmitSource,
   start: IStart
 ): Promise<IRun> {
-  const run = await sendOnce(tools, plainBody(source, start));
+  const body = plainBody(source, start);
+  const run = await sendOnce(tools, body).catch(async (reason: unknown) => {
+    if (await agreesToCost(tools, ApiError.of(reason))) {
+      return sendOnce(tools, { ...body, accept_cost: true });
+    }
+    throw reason;
+  });
   if (source.path !== null) {
     const last = { ...start, runId: run.run_id, cluster: run.cluster };
     await tools.memory.remember(source.path, last).catch(() => undefined);
   }
   await learn(tools, run);
   return run;
+}
+
+/** Where a run was refused because it may cost more than the limit, ask whether to submit it anyway. */
+async function agreesToCost(
+  { hyperPod: { trans } }: ITools,
+  { code, message }: ApiError
+): Promise<boolean> {
+  if (code !== COST_NOT_CONFIRMED) {
+    return false;
+  }
+  const { button } = await showDialog({
+    title: trans.__('Submit this run?'),
+    body: sentenceText(`${message}.`),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Submit anyway') })
+    ]
+  });
+  return button.accept;
 }
 
 async function sendOnce(tools: ITools, body: ISubmitBody): Promise<IRun> {

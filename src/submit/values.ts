@@ -2,7 +2,7 @@ import { JSONExt } from '@lumino/coreutils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { isRecord } from '../api';
-import { IField } from './fields';
+import { IField, PARAMETERS } from './fields';
 import { written } from './quantities';
 import { Json, JsonObject } from './types';
 
@@ -102,16 +102,30 @@ function pairs(field: IField, typed: string, trans: TranslationBundle): Json {
   const table: Record<string, Json> = {};
   for (const line of typed.split('\n').filter(one => one.trim() !== '')) {
     const at = line.indexOf('=');
-    if (at < 0 && field.path === VARIABLES) {
+    if (at < 0 && [VARIABLES, PARAMETERS].includes(field.path)) {
       throw new Error(
         trans.__('Enter %1=VALUE, or %1= for an empty value.', line.trim())
       );
     }
     const name = (at < 0 ? line : line.slice(0, at)).trim();
     const value = at < 0 ? null : line.slice(at + 1);
-    table[name] = plain ? (value ?? '') : flagValue(value);
+    table[name] =
+      field.path === PARAMETERS
+        ? parameterValue(value ?? '')
+        : plain
+          ? (value ?? '')
+          : flagValue(value);
   }
   return table;
+}
+
+/** A value of a parameter: JSON, or a text. */
+function parameterValue(value: string): Json {
+  try {
+    return JSON.parse(value) as Json;
+  } catch {
+    return value.trim();
+  }
 }
 
 function flagValue(value: string | null): Json {
@@ -159,10 +173,13 @@ export function textOf(field: IField, value: Json): string {
 }
 
 function pairText(field: IField, name: string, value: Json): string {
-  if (value === '' && field.path !== VARIABLES) {
+  if (value === '' && ![VARIABLES, PARAMETERS].includes(field.path)) {
     return name;
   }
-  return `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`;
+  const isPlain =
+    typeof value === 'string' &&
+    (field.path !== PARAMETERS || parameterValue(value) === value);
+  return `${name}=${isPlain ? value : JSON.stringify(value)}`;
 }
 
 function isStandard(field: IField, value: Json): boolean {

@@ -17,13 +17,17 @@ import botocore.session
 
 from testbed.aws import (
     aps,
+    budgets,
     cbor_wire,
     cloudwatch,
+    cost_explorer,
     ec2,
     ec2_wire,
     eks,
     fsx,
     logs,
+    mlflow,
+    pricing,
     rest_wire,
     roles,
     s3,
@@ -63,6 +67,9 @@ SERVICES = {
     "servicequotas": service_quotas.SERVICE,
     "monitoring": cloudwatch.SERVICE,
     "cloudtrail": trail.SERVICE,
+    "pricing": pricing.SERVICE,
+    "ce": cost_explorer.SERVICE,
+    "budgets": budgets.SERVICE,
 }
 """By the name that requests are signed for."""
 
@@ -131,6 +138,8 @@ class Endpoint:
             return JsonWire(service_model("sagemaker")).fail(error, request_id)
         if scope.service == aps.SERVICE:
             return self._query(scope, headers, body, path, verb)
+        if path.startswith(mlflow.PREFIX):
+            return self._ask_mlflow(scope, headers, body, path, verb)
         service = SERVICES.get(scope.service)
         if service is None:
             return Reply(501, f"testbed/aws has no service {scope.service}".encode())
@@ -163,6 +172,20 @@ class Endpoint:
             )
         except ApiError as error:
             return aps.fail(error)
+
+    def _ask_mlflow(
+        self, scope: Scope, headers: Message, body: bytes, path: str, verb: str
+    ) -> Reply:
+        """A request to an MLflow server."""
+        try:
+            caller = check(headers, scope, self.account, datetime.now(UTC) + self.faults.clock)
+            query = aps.Query(headers, scope, caller, verb, path, body)
+            return mlflow.answer(
+                *(self.account, self.faults, query),
+                lambda action: self._counted(Call(action, scope.region, {})),
+            )
+        except ApiError as error:
+            return mlflow.fail(error)
 
     @staticmethod
     def _operation(service: Service, name: str) -> Any:

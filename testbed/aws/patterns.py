@@ -12,8 +12,10 @@ _CLASS = re.compile(r"\\p\{(\w+)\}")
 
 @cache
 def python_pattern(pattern: str) -> str:
-    r"""A pattern with each ``\p{...}``, which stands in brackets, as the characters that it means."""
-    return _CLASS.sub(lambda found: _characters(found[1]), pattern)
+    r"""A pattern with each ``\p{...}``, which stands in brackets, as the characters that it means; ``(?i)`` within it is put in front."""
+    everywhere = "(?i)" if "(?i)" in pattern else ""
+    found = _CLASS.sub(lambda found: _characters(found[1]), pattern)
+    return everywhere + found.replace("(?i)", "")
 
 
 @cache

@@ -15,6 +15,8 @@ from testbed.aws.domains import describe_domain, domain_arn, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
+from testbed.aws.mlflow import OPERATIONS as MLFLOW_OPERATIONS
+from testbed.aws.mlflow import mlflow_resource, opening
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.otherwise import roles_of_update
@@ -152,7 +154,12 @@ def _given(**members: Any) -> dict[str, Any]:
 
 def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
-    known = _studio_resource(request) or lifecycle_resource(request) or governance_resource(request)
+    known = (
+        _studio_resource(request)
+        or lifecycle_resource(request)
+        or governance_resource(request)
+        or mlflow_resource(request)
+    )
     if known is not None:
         return known
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
@@ -215,6 +222,7 @@ SERVICE = Service(
         "ListTags": list_tags,
         **LIFECYCLE_OPERATIONS,
         **MAKING_OPERATIONS,
+        **MLFLOW_OPERATIONS,
         **OPERATIONS,
     },
     _resource,
@@ -223,6 +231,7 @@ SERVICE = Service(
         "UpdateCluster": passed_roles,
         "CreateDomain": lambda request: (*passed_role(request), *_tagging(request)),
         "CreateUserProfile": _tagging,
+        "CreatePresignedMlflowTrackingServerUrl": opening,
         "CreateSpace": _tagging,
         "CreateStudioLifecycleConfig": _tagging,
         "UpdateDomain": roles_of_update,

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from testbed.aws.bills import Bills
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
@@ -15,6 +16,10 @@ from testbed.aws.network import SUBNET, VPC, Network
 from testbed.aws.otherwise import Otherwise
 from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
+
+if TYPE_CHECKING:
+    from testbed.aws.budgets import HeldBudget
+    from testbed.aws.mlflow import MlflowHost
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """When the first cluster was made; later things are a minute apart, so that orders are sure."""
@@ -297,6 +302,7 @@ class Account:
         control_planes: EKS clusters that answer, by region and name; others are being made.
         addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
         workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
+        mlflow: MLflow tracking servers and Apps by region.
         tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
@@ -305,6 +311,9 @@ class Account:
         session_preferences: The inputs of Session Manager's preferences by region; none: they were never saved.
         role_tags: The tags of roles by their names.
         trail: Records of CloudTrail, as JSON has them.
+        products: Products of the Price List, as JSON has them.
+        bills: What Cost Explorer knows.
+        budgets: Budgets by name.
         otherwise: Where AWS is otherwise than is believed.
     """
 
@@ -326,6 +335,7 @@ class Account:
     control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
     workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
+    mlflow: dict[str, list[MlflowHost]] = field(default_factory=dict)
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
@@ -334,6 +344,9 @@ class Account:
     session_preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
     role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
     trail: list[dict[str, Any]] = field(default_factory=list)
+    products: list[dict[str, Any]] = field(default_factory=list)
+    bills: Bills = field(default_factory=Bills)
+    budgets: dict[str, HeldBudget] = field(default_factory=dict)
     otherwise: Otherwise = field(default_factory=Otherwise)
 
     def add_caller(

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# torch-env.sh: PyTorch and NumPy (requirements/torch.txt) for pods of the python image, in the user's cache folder; prints the
+# torch-env.sh: PyTorch, NumPy, transformers and PEFT (requirements/torch.txt) for pods of the python image, in the user's cache folder; prints the
 # environment's path. A pod mounts it by hostPath, read-only, at the same path, and runs its bin/python or bin/torchrun.
 # It is made with Debian's python, which is also that of the image; some 5 GB with CUDA, where uv cannot link them.
 set -euo pipefail

@@ -35,6 +35,14 @@ nodes_ready() {
     grep -cE ' (idle|mixed|allocated|completing|draining|drained|reserved)$') == "$NODES" ]]
 }
 
+# Nodes that a test took out of use.
+resume_nodes() {
+  local name
+  for name in $(client sinfo -h -N -o %N -t drain,fail,down | sort -u); do
+    client scontrol update "NodeName=$name" State=RESUME
+  done
+}
+
 fail() {
   show_logs
   (QUIET=1 LOCKED=1 do_stop)
@@ -116,6 +124,7 @@ start_all() {
   for name in $(logins); do start_sshd "$name" || fail "sshd of $name did not start"; done
   wait_for "$TIMEOUT" "slurmctld" controller_up || fail "slurmctld does not answer"
   add_accounts || fail "the accounts could not be made"
+  [[ -z ${RESUME_NODES-} ]] || resume_nodes || true # a node that has not come back yet
   wait_for "$TIMEOUT" "the nodes" nodes_ready || { client sinfo -Nl >&2; fail "not every node came up"; }
   start_rest || fail "slurmrestd did not come up"
 }

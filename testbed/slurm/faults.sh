@@ -76,13 +76,11 @@ heal() {
     [[ ! -f $file ]] || node_clock "$(basename "$file" .preload)" off
   done
   while read -r name; do
-    pid_of "$name" >/dev/null || { QUIET=1 do_start && break; }
+    pid_of "$name" >/dev/null || { QUIET=1 RESUME_NODES=1 do_start && break; }
   done < <(daemons)
   jobs=$(client squeue -h -o %F) || return 1
   [[ -z $jobs ]] || cancel_jobs || return 1
-  for name in $(client sinfo -h -N -o %N -t drain,fail,down | sort -u); do
-    client scontrol update "NodeName=$name" State=RESUME
-  done
+  resume_nodes
   # A job that is ending still counts as running.
   [[ -z $jobs ]] || wait_for "$TIMEOUT" "the jobs' end" no_jobs || return 1
   [[ ! -f $D/calls.log ]] || : >"$D/calls.log"

@@ -11,6 +11,7 @@ BY_CLUSTER = ("--domain", "d-example", "--cluster", "ml-cluster")
 
 PER_USER = ("--partition-mode", "per-user", "--take-over", "--mounted-at", "{disk}")
 LIFECYCLE = (*PER_USER, "--lifecycle-file", "{lifecycle}")
+BUDGET = ("--amount", "5000", "--email", "team@example.com")
 _CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
 SLURM, SECOND = (
     str(_CLUSTERS / "slurm" / name)
@@ -20,9 +21,21 @@ ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
 SUBMIT = (
     *("submit", "--cluster", "on-eks", "--dry-run", "--command", "true"),
-    *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
+    *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge", "--time-limit", "1h"),
 )
-"""What EC2 says of the type is remembered, and the table knows it, too."""
+"""What EC2 says of the type is remembered, and the table knows it, too. A time limit has a share of the budget."""
+
+
+def mlflow_run(arn: str) -> tuple[tuple[str, ...], ...]:
+    """A run in an experiment that the server does not know; what is shown of it, and a link."""
+    submit = ("submit", "--cluster", "local", "--command", "true", "--follow")
+    return (
+        (*submit, "--mlflow", arn, "--mlflow-experiment", "toy"),
+        ("show", "last"),
+        ("mlflow", "link", "last"),
+    )
+
+
 TRYING = (
     *("--write", "--yes", "--as-role", "arn:aws:iam::111122223333:role/Narrow"),
     *(
@@ -60,6 +73,16 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "prometheus": (("metrics", "--cluster", "observed-eks"),),
     "storage": (("storage",),),
     "governance": (("quotas", "--cluster", "research-eks"),),
+    "mlflow": (
+        ("mlflow", "servers"),
+        *mlflow_run("{tracking_server}"),
+    ),
+    "mlflow-app": mlflow_run("{mlflow_app}"),
+    "prices": (SUBMIT,),
+    "bill": (
+        ("bill", "ml-cluster", "--yes"),
+        ("bill", "ml-cluster", "--tag", "ClusterName=nobody", "--yes"),
+    ),
     "storage-tasks": (
         ("storage", "export", "{linked}", "--by", "aws"),
         ("storage", "import", "{linked}"),
@@ -91,6 +114,11 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "plan", *WIRING, *LIFECYCLE),
         ("admin", "plan", *BY_CLUSTER, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
+    ),
+    "admin-budget": (
+        ("admin", "budget", "apply", "research-eks", *BUDGET, "--yes"),
+        ("admin", "budget", "plan", "research-eks", *BUDGET),
+        ("admin", "budget", "destroy", "research-eks", "--yes"),
     ),
     "admin-verify": (("admin", "verify-aws"),),
     "admin-verify-write": (("admin", "verify-aws", *TRYING),),

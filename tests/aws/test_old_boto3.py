@@ -29,6 +29,7 @@ NEWER = {
     "BatchReplaceClusterNodes",
     "DescribeClusterEvent",
     "ListClusterEvents",
+    "ListMlflowApps",
 }
 """What boto3 1.37.3 does not have."""
 
@@ -71,7 +72,9 @@ LINES = [
         if feature.name in RUNS and feature.name not in ON_A_TERMINAL
         for words in RUNS[feature.name]
         # Each run, and each throw-away domain, has a name of its own.
-        if words != SUBMIT and "--write" not in words
+        if words != SUBMIT and "--write" not in words and "--mlflow" not in words
+        # A link is made for what a run has told to MLflow.
+        if words[:2] != ("mlflow", "link")
     )
 ]
 

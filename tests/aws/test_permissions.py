@@ -17,6 +17,7 @@ from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose,
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import InvalidInputError
 from testbed.aws.iam import Policy
+from testbed.aws.mlflow import APP_ACTION
 from tests.aws.conftest import KEY, REGION
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
@@ -54,6 +55,10 @@ def shell(home, tmp_path):
     made.install("aws", f'exec "{sys.executable}" "{AWS_CLI}" "$@"')
     made.install("session-manager-plugin", "exit 0")
     return made
+
+
+NEEDS = {"prices": ["eks"]}
+"""Features whose commands reach AWS only with another one."""
 
 
 def proxy_commands(blocks):
@@ -112,8 +117,10 @@ def test_every_feature_is_run():
 def test_a_feature_under_exactly_its_policy(account, run, feature):
     # Several features share a command; what the others would ask for is denied to see that it is not missed here.
     others = {one.action for other in FEATURES for one in other.permissions}
-    own = {one.action for one in feature.permissions}
-    grant(account, policy([feature], region=REGION, account=account.account.account_id))
+    needs = NEEDS.get(feature.name)
+    features = [feature, *(choose(needs) if needs else [])]  # choose([]) are all that only read
+    own = {one.action for each in features for one in each.permissions}
+    grant(account, policy(features, region=REGION, account=account.account.account_id))
     words = run(feature)
     asked = {call.action for call in account.calls} - {"sts:GetCallerIdentity"}
     assert own <= asked, "an action that is granted and not needed"
@@ -166,10 +173,21 @@ def test_every_operation_in_the_code_is_of_a_feature():
         "sts:GetCallerIdentity",
         "eks:CreateCluster",
     }
-    # The AWS CLI resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus are no operation of boto3.
-    listed = {one.action for feature in FEATURES for one in feature.permissions}
+    # The AWS CLI resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus and requests to MLflow are no operations of boto3.
+    listed = {
+        one.action
+        for feature in FEATURES
+        for one in feature.permissions
+        if not one.action.startswith("sagemaker-mlflow:")
+    }
     sessions = {"ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
-    assert named == listed - sessions - {"aps:QueryMetrics", "iam:PassRole"}
+    # A budget gets its tag when it is created.
+    assert named == listed - sessions - {
+        "aps:QueryMetrics",
+        "budgets:TagResource",
+        "iam:PassRole",
+        APP_ACTION,
+    }
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

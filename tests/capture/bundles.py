@@ -102,15 +102,20 @@ class Bundle:
         }
 
     def start(
-        self, rank: int = 0, world: int = 1, python: str = sys.executable, **variables: str
+        self,
+        rank: int = 0,
+        world: int = 1,
+        python: str = sys.executable,
+        output: int | None = None,
+        **variables: str,
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self.command(python),
             cwd=self.folder / "work",
             env=self.environment(rank, world, **variables),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if output is None else output,
+            stderr=subprocess.PIPE if output is None else output,
         )
 
     def finish(self, process: subprocess.Popen[bytes], rank: int = 0) -> Done:
@@ -120,10 +125,12 @@ class Bundle:
         return Done(process.returncode, out.decode(), err.decode(), error)
 
     def run(self, python: str = sys.executable, **variables: str) -> Done:
-        return self.finish(self.start(0, 1, python, **variables))
+        return self.finish(self.start(0, 1, python, None, **variables))
 
     def run_ranks(self, world: int, **variables: str) -> list[Done]:
-        started = [self.start(rank, world, sys.executable, **variables) for rank in range(world)]
+        started = [
+            self.start(rank, world, sys.executable, None, **variables) for rank in range(world)
+        ]
         return [self.finish(process, rank) for rank, process in enumerate(started)]
 
 

@@ -32,6 +32,7 @@ def specials(text: str) -> list[tuple[str, str]]:
         ("!a \\\r\n  b\r\n!c", [("line", "!a    b"), ("line", "!c")]),
         ("foo?", [("help", "foo?")]),
         ("a.b[0]??", [("help", "a.b[0]??")]),
+        ("f(\nfoo?\n", [("help", "f(\nfoo?")]),  # the cell's last line break changes nothing
         ("?foo", [("line", "?foo")]),
         ("/f x", [("line", "/f x")]),
         ("def f():\n\t%time g()\n\treturn 1", [("line", "%time g()")]),
@@ -125,6 +126,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=7))
 @example(["'''", "!a", "'''", "!b"])
+@example(["f(", "z?", ""])
 def test_what_is_found_agrees_with_ipython(lines: list[str]):
     """In cells that IPython can make Python of: as many pieces are found as it rewrites."""
     text = dedent("\n".join(lines))

@@ -86,10 +86,6 @@ def test_what_runs(text, python):
         "print?",
         "x.y??",
         "%time?",
-        "%%html\n<b>x</b>",
-        "%%javascript\nlet x",
-        "%%latex\nx",
-        "%%markdown\nx",
         "%%hyperpod --nodes 2\nx = 1",
     ],
 )

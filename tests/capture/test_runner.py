@@ -20,7 +20,10 @@ def cell(text: str) -> str:
 def test_the_last_expression_is_shown_once_for_the_job(lab: Laboratory):
     bundle = lab.cells("x = [1]\nx", "None", "'quiet';", "print('all')\nprint", "'\u00e9'")
     first, second = bundle.run_ranks(2)
-    assert first.out == "[1]\nall\n<built-in function print>\n'\u00e9'\n"
+    assert (
+        first.out
+        == "[1]\nall\n<function print(*args, sep=' ', end='\\n', file=None, flush=False)>\n'\u00e9'\n"
+    )
     assert second.out == "all\n"
 
 

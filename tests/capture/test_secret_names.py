@@ -36,6 +36,7 @@ def test_secret(name: str):
         ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/creds.json"),
         ("KEY", "x"),
         ("PATH", "/bin"),
+        ("INDEX_URL", "https://me:${PASSWORD}@index.example/simple"),
         ("MONKEY", "x"),
         ("PWD", "/x"),
         ("SORT_KEY", "x"),
@@ -45,7 +46,10 @@ def test_not_secret(name: str, value: str):
     assert not looks_secret(name, value)
 
 
-@pytest.mark.parametrize("value", ["hf_" + "a" * 30, "AKIA" + "A" * 16, "ghp_" + "b" * 36])
+@pytest.mark.parametrize(
+    "value",
+    ["hf_" + "a" * 30, "AKIA" + "A" * 16, "ghp_" + "b" * 36, "https://me:pw@index.example/simple"],
+)
 def test_secret_by_its_value(value: str):
     assert looks_secret("X", value)
 

@@ -143,8 +143,11 @@ def test_captured_output_is_kept_and_printed_when_the_cell_fails(lab: Laboratory
 
 
 def test_figures_are_drawn_without_a_screen(lab: Laboratory):
-    done = lab.run("%matplotlib inline\nimport os\nos.environ['MPLBACKEND']")
-    assert done.out == "'agg'\n"
+    cells = (
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1]);",
+        "len(plt.get_fignums())",
+    )
+    assert lab.run(*cells).out == "<Figure size 640x480 with 1 Axes>\n0\n"
 
 
 def test_magics_without_effect_may_stand_alone_in_a_block(lab: Laboratory):

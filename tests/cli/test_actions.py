@@ -49,12 +49,13 @@ def test_why_tells_what_is_before_it(hpj, two):
 
 
 def test_hold_and_release(hpj, two):
-    assert hpj("hold", "second").ok()
+    assert hpj("hold", "second").ok().out == "second held\n"
     _until(hpj, "second", "waiting", "held")
     jobs = hpj("jobs", "--json").ok().json["jobs"]
     assert [job["state"] for job in jobs] == ["running", "held"]
-    hpj("release", "second").ok()
+    assert hpj("release", "second").ok().out == "second released\n"
     _until(hpj, "second", "waiting", "slots")
+    assert hpj("cancel", "first").ok().out == "first running: being cancelled\n"
 
 
 def test_an_action_that_does_not_fit_is_refused(hpj, two):

@@ -72,7 +72,10 @@ def test_failed_runs_can_be_kept(hpj, home, old):
 
 def test_a_young_run_stays(hpj, home):
     hpj("submit", "-c", "true", "--wait").ok()
-    assert hpj("clean", "--yes").ok().out == "nothing to remove\n"
+    told = hpj("clean", "--yes").ok()
+    assert told.out == "nothing to remove\n"
+    assert told.err.startswith("1 run has ended more recently, with ")
+    assert told.err.endswith("give a shorter --older, such as --older 1h\n")
     assert len(home.bundles()) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -10,6 +11,10 @@ from .conftest import make_home
 from .terminal import on_terminal
 
 pytestmark = pytest.mark.local
+
+
+def on_plain_terminal(home, *words, columns):
+    return re.sub(r"\x1b\[\d*m", "", on_terminal(home, *words, columns=columns)).splitlines()
 
 
 def test_a_secret_is_asked_for_and_not_shown(home):
@@ -33,9 +38,9 @@ def test_clean_asks_and_takes_no_for_no(home):
 
 def test_a_table_is_cut_to_the_width_and_tells_ages(home):
     home.process("submit", "-c", "exit 3", "--name", "n" * 60, "--wait")
-    shown = on_terminal(home, "runs", columns=80).replace("\x1b[1m", "").replace("\x1b[0m", "")
-    assert all(len(line) <= 80 for line in shown.splitlines())
-    assert "\u2026" in shown
+    lines = on_plain_terminal(home, "runs", columns=80)
+    assert all(len(line) <= 80 for line in lines)
+    assert "\u2026" in "".join(lines)
     wide = on_terminal(home, "runs", columns=200)
     assert " ago" in wide
     assert "\x1b[31mfailed\x1b[0m" in wide
@@ -71,6 +76,26 @@ def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, opti
 def test_a_file_is_told_nothing_of_a_run_that_starts_at_once(home):
     done = home.process("submit", "-c", "sleep 3", "--wait", "--no-project-files").ok()
     assert "waiting" not in done.err
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_runs_and_jobs_keep_what_matters_on_a_narrow_terminal(home, columns):
+    home.config.write_text("[clusters.local.cost]\nnode_price = 3.6\n")
+    run_id, second = "20261121-120455-k3x9qd", "20261121-120456-k3x9qd"
+    submit = ("submit", "--no-project-files", "--name", "n" * 60, "--run-id")
+    home.process(*submit, run_id, "--wait", "-c", "exit 3")
+    home.process(*submit, second, "-c", "sleep 60")
+    try:
+        head, _, ended = on_plain_terminal(home, "runs", columns=columns)
+        assert "USD" in ended[head.index("COST") :]
+        assert ended.endswith("exit code 3")
+        for words, expected in ((("jobs", "--ended"), run_id), (("jobs",), second)):
+            head, row = on_plain_terminal(home, *words, columns=columns)
+            assert row[head.index("RUN") :].startswith(expected)
+            assert max(len(head), len(row)) <= columns
+            assert not {"QUEUE", "GPUS", "CPUS"} & set(head.split())
+    finally:
+        home.process("cancel", second)
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hyperpod_jlab.cli.cost import gpu_hours, node_hours
 from hyperpod_jlab.cli.usage import format_usage, hours
 from hyperpod_jlab.core.usage import Usage
 
@@ -36,3 +37,12 @@ def test_other_accelerators_and_a_signal_without_a_name():
 )
 def test_hours(seconds, text):
     assert hours(seconds) == text
+
+
+def test_one_hour_is_no_plural():
+    assert [node_hours(1), node_hours(2), gpu_hours(1.0), gpu_hours(1.5)] == [
+        "1 node-hour",
+        "2 node-hours",
+        "1 GPU-hour",
+        "1.5 GPU-hours",
+    ]

@@ -51,6 +51,8 @@ OPTIONAL = {
     "NodeActionsPolicy": ("AllowNodeActions", {"node-actions"}),
     "TerminalPolicy": ("AllowTerminal", {"terminal", "ssh"}),
     "StorageTasksPolicy": ("AllowStorageTasks", {"storage-tasks"}),
+    "MlflowAppsPolicy": ("AllowMlflowApps", {"mlflow-app"}),
+    "BillPolicy": ("AllowBill", {"bill"}),
 }
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.examples.conftest import ROOT
 
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+EXAMPLES = ROOT / "examples"
+NOTEBOOKS = sorted([*EXAMPLES.glob("*.ipynb"), *EXAMPLES.glob("*/*.ipynb")])
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)

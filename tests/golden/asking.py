@@ -11,7 +11,10 @@ from typing import Any
 from hyperpod_jlab.storage.processes import machine_id
 from tests.cli.conftest import Hpj, Result
 
-OF_A_RUN = ("user", "uid", "elapsed", "cpu_seconds", "max_memory", "cursor", "bytes")
+OF_A_RUN = (
+    *("user", "uid", "elapsed", "cpu_seconds", "max_memory", "cursor", "bytes"),
+    *("node_hours", "wasted_node_hours"),
+)
 """Keys of runs and logs whose values differ from run to run."""
 MACHINE = {machine_id(): "<machine>"}
 """This machine's short host name; run ids of the local cluster contain it."""

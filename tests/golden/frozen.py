@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "documents"
 
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"(?<=, since )\d{4}-\d\d-\d\d"), "<day>"),
     (re.compile(r"(?<=/runs/)[0-9a-f]{2}(?=/[\w-]*\d{8}-\d{6}-)"), "<part>"),
     (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),

@@ -40,7 +40,7 @@ USED = {"cpu_seconds", "accelerator_seconds", "elapsed", "max_memory"}
 DISK = {"free", "total", "files_free", "kind", "mount", "source", "file_systems", "parents"}
 #: Of the machine, or of what other tests have on the cluster.
 MACHINE = {"cpus", "cpus_free", "cpu_load", "memory", "memory_free", "jobs", "running", "waiting"}
-VARYING = frozenset({"cursor", "scheduler_calls", *USED})
+VARYING = frozenset({"cost", "cursor", "scheduler_calls", *USED})
 #: The job of a cancelled run may be gone before the launcher has written how it ended.
 at_end = unsure("exit_code", "signal", "cpu_seconds", "max_memory")
 #: The scheduler places pods as it likes.

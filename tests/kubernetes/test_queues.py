@@ -14,8 +14,9 @@ from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.run.cost import estimate
 from tests.kubernetes.cluster import KubernetesTestbed
-from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
+from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import (
     create,
     kubectl,
@@ -82,6 +83,17 @@ async def test_queues_have_their_quota_and_say_what_is_wrong(session: Kubernetes
     nowhere = await until(lambda: named(session, "nowhere"), lambda row: row.state == "down")
     assert nowhere.reason is not None
     assert "does not exist" in nowhere.reason
+
+
+async def test_an_estimate_tells_the_share_of_the_quota(session: KubernetesSession) -> None:
+    data = {
+        "source": {"kind": "command", "command": "true"},
+        "queue": "team",
+        "resources": {"gpus_per_node": 1},
+    }
+    found = await estimate(session.hyperpod, parse(JobSpec, data), CLUSTER, 3600)
+    (share,) = found.shares
+    assert (share.quota, share.nominal, share.share) == ("queue team", 4, 0.25)
 
 
 def test_the_file_of_the_queue_is_taken(

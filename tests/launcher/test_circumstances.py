@@ -110,7 +110,7 @@ def test_a_disk_that_takes_no_more_ends_nothing(bundle):
     assert done.returncode == 0
     for local_rank in range(8):
         assert len(bundle.rank_log(local_rank)) == 10002
-    assert bundle.node_log().count("node-0.json: File too large; the job continues") == 1
+    assert bundle.node_log().count("node-0.json: File too large; trying again") == 1
 
 
 def test_nothing_is_written_beside_the_bundles_own_parts(bundle):

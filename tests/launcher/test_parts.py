@@ -152,6 +152,16 @@ def test_a_plain_traceback():
     assert (error.file, error.cell, error.line, error.ends_log) == ("/x/lib.py", None, None, True)
 
 
+def test_a_traceback_to_which_torch_adds_the_rank() -> None:
+    data = b"".join(b"[rank12]: " + line + b"\n" for line in PLAIN.strip(b"\n").split(b"\n"))
+    plain, prefixed = last_error(PLAIN, 0), last_error(b"step 1\n" + data, 0)
+    assert plain is not None
+    assert prefixed is not None
+    assert (prefixed.type, prefixed.message) == (plain.type, plain.message)
+    assert (prefixed.file, prefixed.line, prefixed.cell) == (plain.file, plain.line, plain.cell)
+    assert "[rank12]" not in prefixed.traceback
+
+
 def test_a_chain_is_taken_from_its_begin_and_named_by_its_end():
     error = last_error(CHAINED, 0)
     assert (error.type, error.message) == ("RuntimeError", "")

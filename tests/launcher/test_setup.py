@@ -5,7 +5,7 @@ import venv
 
 import pytest
 
-from .conftest import alive
+from .conftest import alive, until
 
 
 def test_the_ranks_start_in_the_environment_that_the_lines_leave(bundle):
@@ -122,3 +122,17 @@ def test_a_program_that_cannot_be_executed(bundle):
     assert bundle.run().returncode == 127
     assert "rank 0: ./broken cannot be run: No such file" in bundle.node_log()
     assert bundle.rank_log() == b""
+
+
+def test_a_step_that_takes_long_is_in_the_record_until_the_ranks_start(bundle):
+    bundle.shell(
+        "until [ -e end ]; do sleep 0.05; done", setup="until [ -e go ]; do sleep 0.05; done"
+    )
+    launcher = bundle.start()
+    until(lambda: (bundle.node() or {}).get("step"), "the step")
+    assert bundle.node()["step"] == "running the setup lines"
+    (bundle.folder / "work" / "go").touch()
+    until(lambda: bundle.node()["ranks"], "the ranks")
+    assert bundle.node()["step"] is None
+    (bundle.folder / "work" / "end").touch()
+    assert launcher.wait(20) == 0

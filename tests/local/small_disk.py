@@ -12,6 +12,7 @@ from typing import Any
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.local.attempt import find_processes
+from hyperpod_jlab.run.cost import list_costs, read_run_cost
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
 from tests.mounts import fill, tell
@@ -58,6 +59,67 @@ async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
     return {
         "states": {run.run_id: [run.state, run.status.reason] for run in ended},
         "log": log.read_text(),
+    }
+
+
+async def filled_by_the_run(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """A run that prints until nothing more fits; what it wrote stays."""
+    source = {"kind": "command", "command": "python3 -c 'while True: print(\"x\" * 10_000)'"}
+    spec = parse(JobSpec, {"source": source})
+    await hyperpod.submitter.submit(Request(spec, run_id="prints", base=disk.parent))
+    run = await asyncio.wait_for(hyperpod.runs.wait("prints"), 40)
+    reserve = hyperpod.partition.bundle("prints") / "status/.reserve"
+    return {
+        "state": run.state,
+        "reason": run.status.reason,
+        "code": run.status.reason_code,
+        "reserved": reserve.exists(),
+    }
+
+
+async def filled_by_children(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """Children of an array that all print until nothing more fits; the last one starts on the full disk."""
+    source = {"kind": "command", "command": "python3 -c 'while True: print(\"x\" * 10_000)'"}
+    spec = parse(JobSpec, {"source": source, "array": "0-2"})
+    await hyperpod.submitter.submit(Request(spec, run_id="many", base=disk.parent))
+    run = await asyncio.wait_for(hyperpod.runs.wait("many"), 50)
+    return {"state": run.state, "reason": run.status.reason}
+
+
+async def array_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """An array that waits for a slot when the disk is full; then there is a slot, and room for one child, which fills it."""
+    for run_id in ("first", "second"):
+        spec = parse(JobSpec, {"source": {"kind": "command", "command": "sleep 311"}})
+        await hyperpod.submitter.submit(Request(spec, run_id=run_id, base=disk.parent))
+        await until_running(hyperpod, run_id)
+    source = {"kind": "command", "command": "cat /dev/zero > rest"}
+    spec = parse(JobSpec, {"source": source, "array": "0-2"})
+    await hyperpod.submitter.submit(Request(spec, run_id="many", base=disk.parent))
+    async for run in hyperpod.runs.watch("many.0"):
+        if run.status.reason_code == "slots":
+            break
+    filler = fill(disk)
+    why = await hyperpod.runs.explain_wait("many")
+    children = await hyperpod.runs.children("many")
+    os.truncate(filler, filler.stat().st_size - (1 << 18))
+    await hyperpod.runs.act("first", "cancel")
+    async with asyncio.timeout(40):
+        async for run in hyperpod.runs.watch("many.0"):
+            if run.status.ended:
+                break
+    await asyncio.sleep(1.0)
+    array = await read_run_cost(hyperpod, "many")
+    parts = [await read_run_cost(hyperpod, f"many.{index}") for index in range(3)]
+    (row,) = (await list_costs(hyperpod, [await hyperpod.runs.get("many")])).values()
+    filler.unlink()
+    for run_id in ("many", "second"):
+        await hyperpod.runs.act(run_id, "cancel")
+        await asyncio.wait_for(hyperpod.runs.wait(run_id), 20)
+    return {
+        "why": [why.reason, why.reason_code],
+        "children": sorted({str(child.status.reason) for child in children}),
+        "state": run.state,
+        "same": array.node_hours == row.node_hours == sum(one.node_hours for one in parts),
     }
 
 

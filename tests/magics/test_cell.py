@@ -173,7 +173,7 @@ def test_a_current_folder_that_is_gone_is_told(shell, project, monkeypatch):
 
 
 def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
-    async def slow(*_):
+    async def slow(*_, **__):
         await asyncio.sleep(60)
 
     monkeypatch.setattr(Submitter, "preview", slow)
@@ -186,7 +186,7 @@ def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
 
 
 def test_a_fault_of_ours_is_no_stack_trace(shell, monkeypatch, capfd):
-    async def broken(*_):
+    async def broken(*_, **__):
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr(Submitter, "preview", broken)

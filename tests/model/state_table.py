@@ -106,6 +106,8 @@ ONE_ATTEMPT = [
     Case("all nodes run", records(attempt(node(0), node(1)), nodes=2), want("running", started_at=10.0), (("running", None, None),)),
     Case("some nodes run", records(attempt(node(0, start=12.0), node(1, start=11.0)), nodes=4), want("running", started_at=11.0)),
     Case("one of two nodes is done", records(attempt(done(0), node(1)), nodes=2), want("running")),
+    Case("a node builds the environment", records(attempt(node(0), node(1, step="building the environment")), nodes=2), want("running", "setup", reason="building the environment")),
+    Case("a node that ended while it built the environment", records(attempt(node(end=20.0, exit_code=1, step="building the environment"))), want("failed", "exit_code")),
     Case("one of two nodes failed", records(attempt(broke(0), node(1)), nodes=2), want("running", "ending")),
     Case("being cancelled", records(attempt(node()), actions=(act(15),)), want("running", "cancelling")),
     Case("success", records(attempt(done(0), done(1, end=22.0)), nodes=2), want("succeeded", reason=None, exit_code=0, started_at=10.0, ended_at=22.0), (("succeeded", None, 0),)),

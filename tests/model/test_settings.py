@@ -49,7 +49,7 @@ def test_a_second_embedded_cluster():
         ({"storage": {"pth": "/x"}}, "storage.pth", "did you mean 'path'?"),
         ({"storage": {"sahred": True}}, "storage.sahred", "did you mean 'shared'?"),
         ({"clusters": {"local": {"slot": 1}}}, "clusters.local.slot", "did you mean 'slots'?"),
-        ({"clusters": {"local": {"login_node": []}}}, "clusters.local.login_node", "valid: orchestrator, python, slots"),
+        ({"clusters": {"local": {"login_node": []}}}, "clusters.local.login_node", "valid: cost, mlflow, orchestrator, python, slots"),
         ({"clusters": {"slurm": {**SLURM, "login_node": []}}}, "clusters.slurm.login_node", "did you mean 'login_nodes'?"),
         ({"clusters": {"ml": {**SLURM, "transprt": "here"}}}, "clusters.ml.transprt", "did you mean 'transport'?"),
         ({"clusters": {"ml": {**SLURM, "namespace": "a"}}}, "clusters.ml.namespace", None),

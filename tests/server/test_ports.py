@@ -55,10 +55,11 @@ async def program(monkeypatch):
 
 
 @pytest.fixture
-async def run_id(api):
-    """A run that runs."""
-    run = await api.submit("sleep 60")
-    await api.until(run["run_id"], lambda run: run["state"] == "running")
+async def run_id(api, tmp_path):
+    """A run whose program runs: the run is running a moment before."""
+    started = tmp_path / "started"
+    run = await api.submit(f"touch {started}; sleep 60")
+    await api.until(run["run_id"], lambda run: run["state"] == "running" and started.exists())
     return run["run_id"]
 
 

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.run.preflight import check_secret_values, launcher_findings, time_findings
+from hyperpod_jlab.run.preflight import (
+    check_secret_values,
+    launcher_findings,
+    time_findings,
+    variable_findings,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +44,51 @@ def test_seconds_that_may_be_meant_as_minutes_are_warned_of(
     assert [fix.set["time_limit"] for finding in found for fix in finding.fixes] == (
         [] if minutes is None else [minutes]
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "reference"),
+    [
+        ("${TOKEN}", "${TOKEN}"),
+        ("$TOKEN", "$TOKEN"),
+        ("/opt/bin:$PATH", "$PATH"),
+        ("https://me:${PASSWORD}@index.example", "${PASSWORD}"),
+        ("$(NAME)", "$(NAME)"),
+        ("${HOME:-x}", "${HOME:-x}"),
+        ("${PATH%:*}", "${PATH%:*}"),
+        ("$HOME/x", "$HOME"),
+        ("on $(date +%F)", "$(date +%F)"),
+        ("$(date)", "$(date)"),
+        ("`date`", "`date`"),
+        ("$5", None),
+        ("pa$word", None),
+        ("$2y$10$abcdef", None),
+        ("a $ b", None),
+        ("", None),
+    ],
+)
+def test_a_reference_in_a_value_is_warned_of(value: str, reference: str | None) -> None:
+    source = {"kind": "command", "command": "true"}
+    spec = {"source": source, "environment": {"variables": {"NAME": value}}}
+    found = variable_findings(parse(JobSpec, spec))
+    assert [finding.code for finding in found] == ["unexpanded_variable"] * bool(reference)
+    assert all(f"contains {reference}, " in finding.message for finding in found)
+
+
+def test_all_references_are_in_one_warning_and_its_hints_fit_them() -> None:
+    def finding(**variables: str) -> Finding:
+        source = {"kind": "command", "command": "true"}
+        spec = {"source": source, "environment": {"variables": variables}}
+        (found,) = variable_findings(parse(JobSpec, spec))
+        return found
+
+    both = finding(A="$X:${Y}:$X", B="c", C="$(date)")
+    assert both.message == (
+        "the value of A contains $X and ${Y}; the value of C contains $(date), which are not replaced: the ranks get this text"
+    )
+    assert "your own variable" in str(both.hint)
+    assert "your own variable" not in str(finding(C="$(date)").hint)
+    assert "command" not in str(finding(A="$X").hint)
 
 
 @pytest.mark.parametrize("value", ["half\ud800", "nul\0"])

@@ -134,7 +134,7 @@ def test_unknown_keys_are_told_with_the_nearest_valid_name(home, user_file, text
     error = refused()
     assert error.detail["field"] == field
     assert error.hint == hint
-    assert error.message.startswith(f"{user_file}: {field}: ")
+    assert re.match(rf"{user_file}:\d+:\d+: {field}: ", error.message)
     assert error.detail["path"] == str(user_file)
 
 
@@ -195,5 +195,5 @@ def test_metric_patterns_of_later_files_go_over_earlier_ones_by_name(tmp_path):
 def test_a_bad_metric_pattern_is_told_with_its_file(home, user_file, pattern, words):
     user_file.write_text(f"[metric_patterns]\npsnr = '{pattern}'\n")
     error = refused()
-    assert re.match(f"{user_file}: metric_patterns: {words}", error.message)
+    assert re.match(rf"{user_file}:\d+:\d+: metric_patterns: {words}", error.message)
     assert error.detail["field"] == "metric_patterns"

@@ -156,6 +156,9 @@ def test_after_a_fault_everything_is_well_again(slurm: SlurmTestbed):
     slurm.heal()
     slurm.exec("ctl", "scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=test")
     slurm.heal()
+    slurm.exec("ctl", "scontrol", "update", "NodeName=node1", "State=FAIL", "Reason=test")
+    slurm.node_kill("node1")
+    slurm.heal()
     assert [slurm.ssh(host, "true").returncode for host in slurm.login_hosts] == [0, 0]
     times = slurm.exec("ctl", "srun", "-N4", "date", "+%s").split()
     assert max(map(int, times)) - min(map(int, times)) <= 5

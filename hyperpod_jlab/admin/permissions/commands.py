@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _HELP = """\
 Print the smallest IAM policy that the features need, for the role of Studio spaces or of users.
 
-Without FEATURE, the policy covers all read-only features except those of administrators. With --actions, list the actions of each feature and what does
-not work without them.
+Without FEATURE, the policy covers all read-only features except those of administrators and those for which AWS charges. With
+--actions, list the actions of each feature and what does not work without them.
 """
 
 _PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -78,9 +78,11 @@ def policy(
 def _print_excluded() -> None:
     """Say which features are granted by name only, and why."""
     changing = [feature.name for feature in FEATURES if feature.changes and not feature.for_admins]
+    paid = [feature.name for feature in FEATURES if feature.paid]
     admins = [feature.name for feature in FEATURES if feature.for_admins]
     for names, reason in (
         (changing, "they change something"),
+        (paid, "AWS charges for their requests"),
         (admins, "they are for administrators"),
     ):
         print(f"note: not included, because {reason}: {', '.join(names)}", file=sys.stderr)

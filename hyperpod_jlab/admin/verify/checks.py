@@ -207,6 +207,30 @@ CLUSTER_FACTS = (
         "by hand",
         "Do the same with `--stop-on hang`, then stop a pod's launcher (`kill -STOP`) for 20 minutes. Check the job's `restartCount`.",
     ),
+    Fact(
+        "price-list-of-clusters",
+        "Products of HyperPod's instances in the AWS Price List have `component` = `Cluster`, `regionCode`, usage types that end in `Cluster:ml.TYPE`, and one price per `Hrs`.",
+        ("hyperpod_jlab/aws/price_list.py",),
+        "There are no prices of the Price List. Write them into the configuration.",
+        "by hand",
+        "Run `aws pricing get-products --region us-east-1 --service-code AmazonSageMaker --filters Type=TERM_MATCH,Field=component,Value=Cluster Type=TERM_MATCH,Field=regionCode,Value=us-west-2 --max-results 1`.",
+    ),
+    Fact(
+        "cluster-tags-reach-the-bill",
+        "An active cost allocation tag of a HyperPod cluster assigns the costs of its instances to it, with usage types that end in `Cluster:ml.TYPE` and hours as quantity.",
+        ("hyperpod_jlab/features/cost/aws.py",),
+        "`hpj bill` and budgets find no costs.",
+        "by hand",
+        "Tag a cluster, activate the tag, and a day later compare `hpj bill` with Cost Explorer's console (each request costs $0.01).",
+    ),
+    Fact(
+        "budget-shows-cost-filters",
+        "`DescribeBudget` returns the `CostFilters` that a budget was created with.",
+        ("hyperpod_jlab/admin/budget/aws.py",),
+        "A changed tag is not noticed: use `hpj admin budget destroy` and `apply`.",
+        "by hand",
+        "Run `hpj admin budget apply` twice, the second time with another `--tag`. The plan must show `~`.",
+    ),
 )
 
 

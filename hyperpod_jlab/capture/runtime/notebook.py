@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import io
 import json
 import os
 import sys
@@ -16,7 +15,15 @@ from typing import Any, Coroutine
 
 from . import ending, failure, records, sources, stacks
 from .compiling import Cell, Compiler
-from .display import display, draw_bars_as_text, offer_ipython, show
+from .display import (
+    display,
+    draw_bars_as_text,
+    draw_inline,
+    offer_ipython,
+    recorder,
+    show,
+    show_figures,
+)
 from .output import Capture, Timer
 from .replay import Replay, used_names
 from .service import Service
@@ -73,10 +80,7 @@ def start(names: dict[str, Any]) -> None:
 
 def _run(notebook: Notebook) -> None:
     stacks.answer()
-    for stream in (sys.stdout, sys.stderr):
-        # A notebook prints in UTF-8 wherever it runs.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    recorder.start()
     folder = notebook.plan["folder"]
     if folder not in ("", ".") and os.path.isdir(folder):
         os.chdir(folder)
@@ -84,6 +88,7 @@ def _run(notebook: Notebook) -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
     sys.path[:0] = ["", os.getcwd()]
     notebook.install_main()
+    draw_inline()
     writer = Writer(notebook.names)
     writer.install()
     try:
@@ -101,11 +106,12 @@ def _run(notebook: Notebook) -> None:
 
 async def _run_cells(notebook: Notebook, writer: Writer) -> None:
     for cell in notebook.cells:
-        tree = notebook.tree(cell)
-        steps = notebook.compiler.steps(cell, tree)
-        writer.add(cell.number, used_names(tree))
-        names = notebook.names
         with contextlib.ExitStack() as stack:
+            stack.enter_context(recorder.cell(cell.number, notebook.locations))
+            tree = notebook.tree(cell)
+            steps = notebook.compiler.steps(cell, tree)
+            writer.add(cell.number, used_names(tree))
+            names = notebook.names
             for around in cell.around:
                 if around["magic"] == "capture":
                     stack.enter_context(Capture(notebook.names, around))
@@ -122,6 +128,7 @@ async def _run_cells(notebook: Notebook, writer: Writer) -> None:
                     value = await value
                 if position == 1:
                     show(value)
+            show_figures()
         if notebook.plan["event_loop"]:
             await asyncio.sleep(
                 0

@@ -9,6 +9,8 @@ import time
 import types
 from typing import Any
 
+from .display import recorder
+
 
 class Timer:
     """Measures the time from its making on, and prints it as a notebook does."""
@@ -58,9 +60,9 @@ def duration(seconds: float) -> str:
 class Captured:
     """What a cell under ``%%capture`` printed."""
 
-    def __init__(self, out: str, err: str) -> None:
+    def __init__(self, out: str, err: str, outputs: list[dict[str, Any]]) -> None:
         self.stdout, self.stderr = out, err
-        self.outputs: list[Any] = []
+        self.outputs = outputs
 
     def __str__(self) -> str:
         return self.stdout
@@ -69,6 +71,8 @@ class Captured:
         """Print it now."""
         sys.stdout.write(self.stdout)
         sys.stderr.write(self.stderr)
+        for output in self.outputs:
+            recorder.output("display_data", output["data"], output["metadata"])
 
     __call__ = show
 
@@ -86,13 +90,16 @@ class Capture:
             sys.stdout = self._out
         if self._options["stderr"]:
             sys.stderr = self._err
+        if self._options["display"]:
+            recorder.captured = []
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: types.TracebackType | None
     ) -> None:
         sys.stdout, sys.stderr = self._real
-        captured = Captured(self._out.getvalue(), self._err.getvalue())
+        outputs, recorder.captured = recorder.captured or [], None
+        captured = Captured(self._out.getvalue(), self._err.getvalue(), outputs)
         if kind is not None:
             captured.show()
         elif self._options["name"] is not None:

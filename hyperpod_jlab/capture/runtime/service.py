@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import codecs
+import importlib
+import importlib.util
+import json
 import os
+import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 import types
 from typing import Any
 
 from . import records
+from .display import display, offer_ipython, recorder, use_backend
 from .expansion import expand
+from .imports import after_import
 from .once import once
 from .output import Timer
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 class Lines(list):  # type: ignore[type-arg] # list[str] is no base class before Python 3.9
@@ -71,7 +80,11 @@ class Service:
     def pip(self, arguments: str) -> None:
         """``%pip arguments``, with the job's own Python."""
         frame = sys._getframe(1)  # noqa: SLF001
-        text = f"{shlex.quote(sys.executable)} -m pip {expand(arguments, frame)}"
+        if arguments in _lines_of_environment():
+            print(f"in the environment of the run already: pip {arguments}")
+            frame.f_globals["_exit_code"] = 0
+            return
+        text = _pip_command(expand(arguments, frame))
         key = self._key(frame, "pip " + arguments)
         status = once(key, sys.prefix, lambda: _run_shell(text))
         _record_exit(status, "pip " + arguments, frame)
@@ -157,12 +170,18 @@ class Service:
         """``%pwd``."""
         return os.getcwd()
 
-    def matplotlib(self, _: str) -> None:
-        """``%matplotlib ...``: draw into files."""
-        os.environ["MPLBACKEND"] = "agg"
-        loaded = sys.modules.get("matplotlib")
-        if loaded is not None:
-            loaded.use("agg")
+    def matplotlib(self, backend: str) -> None:
+        """``%matplotlib ...``: draw into the notebook; with ``agg`` into files only."""
+        after_import(
+            "matplotlib",
+            lambda module: module.use("agg") if backend == "agg" else use_backend(module),
+        )
+
+    def rich(self, kind: str, file: str) -> None:
+        """``%%html`` and the like: show the lines below the magic, by IPython's class of that name."""
+        offer_ipython()
+        with open(_code_file(file), encoding="utf-8") as source:
+            display(getattr(importlib.import_module("IPython.display"), kind)(source.read() + "\n"))
 
     def timer(self) -> Timer:
         """``%time``."""
@@ -205,6 +224,30 @@ def _run_file(path: str, options: set[str], names: dict[str, Any]) -> None:
     names.update((key, value) for key, value in result_names.items() if not key.startswith("__"))
 
 
+def _lines_of_environment() -> list[str]:
+    """The lines of pip that were carried out when the environment that travels with the run was built."""
+    try:
+        with open(
+            os.path.join(os.environ["HYPERPOD_ENVIRONMENT"], "hyperpod.json"), encoding="utf-8"
+        ) as file:
+            return list(json.load(file)["pip"])
+    except (KeyError, OSError, ValueError):
+        return []
+
+
+def _pip_command(arguments: str) -> str:
+    """The call of pip, or of uv in an environment that uv made: it has no pip."""
+    python = shlex.quote(sys.executable)
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip") is not None or uv is None:
+        return f"{python} -m pip {arguments}"
+    target = os.environ.get("PIP_TARGET")
+    option = (
+        f" --target {shlex.quote(target)}" if target and arguments.startswith("install") else ""
+    )
+    return f"{shlex.quote(uv)} pip {arguments} --python {python}{option}"
+
+
 def _code_file(file: str) -> str:
     return os.path.join(records.CODE, *file.split("/"))
 
@@ -216,6 +259,8 @@ def _append(path: str, data: bytes) -> int:
 
 
 def _flush() -> None:
+    """Make room for the output of a command, which a notebook shows as stdout."""
+    recorder.switch("stdout")
     sys.stdout.flush()
     sys.stderr.flush()
 
@@ -269,7 +314,7 @@ def _record_exit(status: int, command: str, frame: types.FrameType) -> None:
     frame.f_globals["_exit_code"] = status
     if status:
         file = os.path.basename(frame.f_code.co_filename)
-        first = command.strip().split("\n")[0][:80]
+        first = _CREDENTIALS.sub("***@", command.strip().split("\n")[0][:80])
         print(
             f"hyperpod: {file}, line {frame.f_lineno}: exit code {status}: {first}",
             file=sys.stderr,

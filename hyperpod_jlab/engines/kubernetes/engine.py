@@ -164,6 +164,10 @@ class KubernetesOrchestrator(Orchestrator):
             observations, bundles, lambda: find_repairs(self._tables.list_cache), SCHEDULER
         )
 
+    async def identity(self) -> str | None:
+        """The API server's address."""
+        return (await self._connection.client()).access.server
+
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run) and, if it accepts it, the findings of queues and nodes."""
         del render_input

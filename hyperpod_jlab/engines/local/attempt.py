@@ -36,11 +36,13 @@ from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
 # A supervisor's observations of its run. A partition that is full or away for a while delays them
-# and never ends the run.
+# and never ends the run. A run that fills the partition itself must still be seen to end: each
+# attempt reserves some space, which is freed for the observation of its end.
 
 _HEARTBEAT = 5.0
 _RETRY = 1.0
 _TIMEOUT = 3600.0
+RESERVED_BYTES = 1 << 16
 
 
 class ObservationLog:
@@ -54,6 +56,9 @@ class ObservationLog:
         self._beat_at: float | None = None
         self._tried_at = 0.0
         self._warned = False
+        self._full: str | None = None
+        self._has_verdict = False
+        self._reserve = bundle.records / "status" / ".reserve"
 
     def record(self, observation: Observation) -> None:
         """Record an observation if it is new; if it cannot be written now, it is kept."""
@@ -61,13 +66,24 @@ class ObservationLog:
         if new == self._last_state and observation.verdict is None:
             return
         self._last_state = new
-        self._pending.append(partial(self._bundle.add_observation, observation))
+        self._has_verdict = observation.verdict is not None
+        self._pending.append(partial(self._write, observation))
         self._flush()
 
     def record_submission(self, submission: Submission) -> None:
         """Record that the run was accepted."""
         self._pending.append(partial(self._bundle.write_submission, submission))
         self._flush()
+
+    def reserve(self) -> None:
+        """Reserve space for the observation of the attempt's end.
+
+        Raises:
+            OSError: The partition is full or away.
+        """
+        if not descent.is_file(self._reserve):
+            # Random, because a file system that compresses stores zeros in no space.
+            descent.replace(self._reserve, os.urandom(RESERVED_BYTES))
 
     def refresh(self) -> None:
         """Write the heartbeat when it is due, and pending observations."""
@@ -102,10 +118,33 @@ class ObservationLog:
         while self._pending and self._try_write(self._pending[0]):
             self._pending.popleft()
 
+    def _write(self, observation: Observation) -> None:
+        self._bundle.add_observation(self._explained(observation))
+        if observation.state == "ended":
+            self._free_reserve()
+
+    def _explained(self, observation: Observation) -> Observation:
+        """The observation; of a failure on a full partition, where the launcher cannot record the reason, with this reason."""
+        if self._full is None or observation.verdict != "FAILED" or observation.reason is not None:
+            return observation
+        return observation.model_copy(update={"reason": self._full, "reason_code": "storage_full"})
+
+    def _free_reserve(self) -> bool:
+        """Free the reserved space; returns whether there was any."""
+        with contextlib.suppress(OSError):
+            is_reserved = descent.is_file(self._reserve)
+            descent.unlink(self._reserve)
+            return is_reserved
+        return False
+
     def _try_write(self, write: Callable[[], None]) -> bool:
         try:
             write()
         except StorageError as error:
+            if error.code == "storage_full":
+                self._full = error.message
+                if self._has_verdict and self._free_reserve():
+                    return self._try_write(write)
             if not self._warned:
                 self._warned = True
                 with contextlib.suppress(OSError):  # supervisor.log is on the same partition

@@ -129,7 +129,9 @@ class LocalOrchestrator(Orchestrator):
         """The supervisor's own reason, and the run's queue position."""
         entries = await asyncio.to_thread(self._board().entries)
         records = await asyncio.to_thread(bundle.read)
-        newest = max(records.observations, key=lambda observation: observation.time, default=None)
+        observed = await asyncio.to_thread(observe, [bundle], time.time())
+        observations = (*records.observations, *observed.values())
+        newest = max(observations, key=lambda observation: observation.time, default=None)
         runs_ahead = entries_ahead(entries, bundle.run_id)
         return WaitReason(
             run_id=bundle.run_id,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import platform
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,7 @@ from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
+from hyperpod_jlab.engines.local.attempt import RESERVED_BYTES
 from hyperpod_jlab.engines.local.board import Board, BoardEntry
 from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import liveness
@@ -27,8 +29,18 @@ def observe(bundles: Sequence[BundleReader], now: float) -> dict[str, Observatio
     """Observations of runs, by run id; `now` in Unix seconds."""
     observations = {}
     for bundle in bundles:
-        with contextlib.suppress(HyperpodError):  # the bundle's readers report a damaged bundle
-            observation = observe_one(bundle.run_id, bundle.read(), now)
+        with contextlib.suppress(HyperpodError, OSError):  # its readers report a damaged bundle
+            records = bundle.read()
+            observation = observe_one(bundle.run_id, records, now)
+            if observation is None and lacks_space(bundle, records) and is_full(bundle):
+                observation = Observation(
+                    time=now,
+                    observer="watch",
+                    scheduler_id=scheduler_id(bundle.run_id),
+                    state="waiting",
+                    reason=FULL,
+                    reason_code="storage_full",
+                )
             if observation is not None:
                 observations[bundle.run_id] = observation
     return observations
@@ -73,6 +85,24 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
 
 # --------------------------------------------------------------------------------------------------
 # Why a run waits on this machine, as messages.
+
+FULL = "the storage partition is full, so it cannot start"
+
+
+def lacks_space(bundle: BundleReader, records: RunRecords) -> bool:
+    """Whether an accepted run waits to start, so that a full partition is the reason, which its supervisor cannot record there."""
+    newest = max(records.observations, key=lambda observation: observation.time, default=None)
+    if newest is None:
+        return bool(records.submission or records.owner) and not records.attempts
+    if records.head.array is not None and bundle.index is None:  # its children wait
+        return newest.state == "running"
+    return newest.state == "waiting" and newest.reason_code in {"slots", "gpus", "starting"}
+
+
+def is_full(bundle: BundleReader) -> bool:
+    """Whether the partition has less space than an attempt reserves."""
+    free = os.statvfs(bundle.partition.root)
+    return free.f_bavail * free.f_frsize < RESERVED_BYTES
 
 
 def entries_ahead(entries: list[BoardEntry], run_id: str) -> list[BoardEntry]:

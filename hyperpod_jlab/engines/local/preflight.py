@@ -217,7 +217,7 @@ def _gpus(spec: JobSpec) -> list[Finding]:
 
 
 def _torch(spec: JobSpec, python: str, probed: Interpreter) -> list[Finding]:
-    if spec.resolved_launcher != "torchrun" or probed.torch:
+    if spec.resolved_launcher != "torchrun" or probed.torch or spec.environment.capture:
         return []
     return [
         Finding(

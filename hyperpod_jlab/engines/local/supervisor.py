@@ -183,6 +183,7 @@ class Supervisor:
             descent.make_folders(self._bundle.folder, logs, self._bundle.folder_mode)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
             os.close(descent.open_file(logs / "supervisor.log", flags, self._bundle.file_mode))
+            self._log.reserve()
         except OSError:
             return False
         return True

@@ -117,6 +117,10 @@ class AccountingHistory:
         """Whether the cluster keeps accounting, as far as is known."""
         return self._missing_since is None
 
+    def mark_missing(self) -> None:
+        """Note that the cluster keeps no accounting."""
+        self._missing_since = time.monotonic()
+
     async def get(
         self, scheduler_ids: Iterable[str], *, executions: int = 1
     ) -> dict[str, tuple[Execution, ...]]:
@@ -163,7 +167,7 @@ class AccountingHistory:
             except HyperpodError as error:
                 self._failed_at = time.monotonic()
                 if error.code == "no_accounting":
-                    self._missing_since = self._failed_at
+                    self.mark_missing()
                 self.last_error = None if error.code == "no_accounting" else error
                 return
             self._missing_since = self.last_error = None
@@ -321,7 +325,7 @@ class Accounting:
         self._queried_at[bundle.run_id] = now
         is_final = time.time() - _last_record_time(records) > _FINAL_AFTER_S
         try:
-            usage = await query_usage(self._client, job, since=_sent(records) - _DAY)
+            usage = await query_usage(self._client, job, since=sent_at(records) - _DAY)
         except (RefusedError, NotFoundError):
             return own_usage
         except HyperpodError as error:
@@ -448,7 +452,8 @@ def _read(bundle: BundleReader) -> tuple[Usage, str | None, RunRecords]:
     return journal_usage(bundle), scheduler_id(records, bundle.index), records
 
 
-def _sent(records: RunRecords) -> float:
+def sent_at(records: RunRecords) -> float:
+    """When a run was submitted (Unix seconds)."""
     sent = records.head.created_at  # an adopted job was submitted before its bundle was made
     return min(sent, records.submission.submitted_at) if records.submission else sent
 

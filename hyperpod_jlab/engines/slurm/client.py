@@ -257,9 +257,11 @@ class SlurmClient:
         """Commands run in the last minute."""
         return self._bucket.last_minute
 
-    async def query(self, argv: Sequence[str], *, stdin: bytes = b"") -> str:
+    async def query(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
+    ) -> str:
         """Run a command and return its output."""
-        output = await self.run(argv, stdin=stdin)
+        output = await self.run(argv, stdin=stdin, timeout=timeout)
         if output.code != 0:
             raise parse_error(argv[0], output)
         return output.out

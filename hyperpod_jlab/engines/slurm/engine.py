@@ -29,6 +29,7 @@ from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
 from hyperpod_jlab.storage.partition import PathMap
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.cluster import Cluster, WaitReason
     from hyperpod_jlab.core.config import SlurmCluster
     from hyperpod_jlab.core.finding import Finding
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from hyperpod_jlab.engines.slurm.accounting import Accounting, AccountingHistory
     from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeControl
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
+    from hyperpod_jlab.engines.slurm.history import SlurmHistory
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
+    from hyperpod_jlab.engines.slurm.limits import SlurmAccountLimits
     from hyperpod_jlab.engines.slurm.observe import RunObserver
     from hyperpod_jlab.engines.slurm.ports import SlurmPorts
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
@@ -73,6 +76,7 @@ class SlurmOrchestrator(Orchestrator):
         self.native_check = self
         self.job_user = None if config.transport == "here" else self
         self.wait_explainer = self
+        self.allowance_limits = self
 
     # The other parts are imported on first use: a submit needs none of them.
 
@@ -120,11 +124,29 @@ class SlurmOrchestrator(Orchestrator):
 
         return Accounting(self._client, self._history)
 
+    @property
+    def history(self) -> SlurmHistory | None:
+        """Jobs of all users from the accounting; None once it is known that the cluster keeps none."""
+        return self._job_history if self._history.is_available else None
+
+    @cached_property
+    def _job_history(self) -> SlurmHistory:
+        from hyperpod_jlab.engines.slurm.history import SlurmHistory
+
+        tables = self.tables
+        return SlurmHistory(self._client, self._queue, self._facts, self._history, tables)
+
     @cached_property
     def node_control(self) -> SlurmNodeControl:
         from hyperpod_jlab.engines.slurm.actions import SlurmNodeControl
 
         return SlurmNodeControl(self._client, self.tables.nodes_query)
+
+    @cached_property
+    def account_limits(self) -> SlurmAccountLimits:
+        from hyperpod_jlab.engines.slurm.limits import SlurmAccountLimits
+
+        return SlurmAccountLimits(self._client, self._facts)
 
     @cached_property
     def ports(self) -> SlurmPorts:
@@ -228,6 +250,11 @@ class SlurmOrchestrator(Orchestrator):
 
         return await with_repairs(observations, bundles, load_repairs, SCHEDULER)
 
+    async def identity(self) -> str | None:
+        """The cluster's own name and its controller: a name alone may be any other's."""
+        settings = await self._facts.settings()
+        return f"{settings.cluster} {settings.controller}" if settings.controller else None
+
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """Whether the queue has that many nodes, and the controller's verdict on the script (sbatch --test-only)."""
         return await dry_run_native(
@@ -260,6 +287,12 @@ class SlurmOrchestrator(Orchestrator):
         return await explain(
             self._client, await self._queue.all_queue.get(2.0), bundle, observation
         )
+
+    async def allowances(self) -> list[Allowance]:
+        """What this user's accounts and QoS may use."""
+        from hyperpod_jlab.engines.slurm.allowances import read_allowances
+
+        return await read_allowances(self._client, self._facts)
 
     async def close(self) -> None:
         """Close connections."""

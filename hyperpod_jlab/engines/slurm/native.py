@@ -215,6 +215,7 @@ def native_findings(spec: JobSpec) -> list[Finding]:
         "launcher": spec.launcher,
         "environment.python": environment.python,
         "environment.image": environment.image,
+        "environment.capture": environment.capture,
         "environment.setup": environment.setup,
         "environment.secrets": environment.secrets or None,
         "max_restarts": spec.max_restarts or None,

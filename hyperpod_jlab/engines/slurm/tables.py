@@ -478,9 +478,10 @@ def _seconds(text: str) -> int | None:
 # --------------------------------------------------------------------------------------------------
 # The job table of all users.
 
-_END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancelled"}
+END_STATES = {"COMPLETED": "succeeded", "CANCELLED": "cancelled", "REVOKED": "cancelled"}
+"""Slurm's states of jobs that ended, and ours; all others mean that the job failed."""
 
-_FAILED = {
+FAILED = {
     "TIMEOUT": "it reached its time limit",
     "DEADLINE": "it reached its deadline",
     "OUT_OF_MEMORY": "it exceeded its requested memory",
@@ -488,6 +489,7 @@ _FAILED = {
     "BOOT_FAIL": "a node did not boot",
     "PREEMPTED": "a job with a higher priority preempted it",
 }
+"""Why a job failed, by Slurm's state."""
 
 
 class JobRows:
@@ -527,7 +529,7 @@ def job_state(job: SlurmJob) -> str:
     if job.state == "RUNNING":
         return "running"
     if job.is_ended:
-        return _END_STATES.get(job.state, "failed")
+        return END_STATES.get(job.state, "failed")
     if job.state == "SUSPENDED":
         return "suspended"
     if job.is_held:
@@ -552,11 +554,11 @@ def _job_row(job: SlurmJob, is_own: bool) -> Job:
         nodes=expand(job.node_list) if job.node_list else (),
         node_count=job.node_count or None,
         cpus=job.cpus or None,
-        accelerators=_accelerators(job.gres),
-        resources=_resources(job.gres),
+        accelerators=accelerators_of(job.gres),
+        resources=resources_of(job.gres),
         array=job.array_task,
-        account=_value_or_none(job.account),
-        qos=_value_or_none(job.qos),
+        account=value_or_none(job.account),
+        qos=value_or_none(job.qos),
         priority=job.priority,
         time_limit=int(job.limit) if job.limit is not None else None,
         run_id=job.run_id if is_own else None,
@@ -571,23 +573,26 @@ def _reason(job: SlurmJob, state: str) -> str | None:
     if state == "running":
         return RUNNING.get(job.state)
     if state == "failed":
-        return _FAILED.get(job.state) or cached_message(job.reason)
+        return FAILED.get(job.state) or cached_message(job.reason)
     if state in {"succeeded", "cancelled"}:
         return None
     return cached_message(job.reason)
 
 
-def _value_or_none(text: str) -> str | None:
+def value_or_none(text: str) -> str | None:
+    """Slurm's text, or None for one that stands for no value."""
     return None if text in {"", "(null)", "N/A"} else text
 
 
 @lru_cache(maxsize=1024)
-def _accelerators(gres: tuple[Gres, ...]) -> int:
+def accelerators_of(gres: tuple[Gres, ...]) -> int:
+    """The number of accelerators of a job."""
     return sum(entry.count for entry in gres if entry.name in ACCELERATORS)
 
 
 @lru_cache(maxsize=1024)
-def _resources(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
+def resources_of(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
+    """The devices of a job by type."""
     return tuple(
         Resource(
             entry.name,

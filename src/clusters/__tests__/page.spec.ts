@@ -20,6 +20,8 @@ import {
 
 class FakeClusterClient implements IClusterClient {
   readonly queries: [TableKind, ITableQuery][] = [];
+  /** The finished jobs, once the accounting has answered. */
+  accounting: Promise<ITablePage> | null = null;
 
   actions: readonly string[] = [];
   changes: readonly string[] = ['time_limit', 'queue'];
@@ -85,6 +87,9 @@ class FakeClusterClient implements IClusterClient {
     if (kind === 'nodes') {
       const rows = [answerOf('ClusterNode', NODE)];
       return Promise.resolve({ rows, next: null, total: 1 });
+    }
+    if (kind === 'ended' && this.accounting) {
+      return this.accounting;
     }
     if (kind !== 'jobs') {
       return Promise.resolve({ rows: [], next: null, total: 0 });
@@ -236,10 +241,40 @@ describe('ClusterPage', () => {
   it('shows what ended: own runs, which have one order, and all jobs', async () => {
     await show(page, 'Jobs');
     button(page, 'Finished').click();
-    await until(() => client.last('ended')?.sort === '-ends_at');
+    await until(() => client.last('ended') !== undefined);
+    const user = page.node.querySelector('input[aria-label="User"]');
+    Object.getOwnPropertyDescriptor(
+      HTMLInputElement.prototype,
+      'value'
+    )?.set?.call(user, 'alice');
+    user?.dispatchEvent(new Event('input', { bubbles: true }));
+    await until(() => client.last('ended')?.filter === 'alice');
     button(page, 'My finished runs').click();
     await until(() => client.last('runs') !== undefined);
     await until(() => page.node.querySelector('input[type="search"]') === null);
+  });
+
+  it('waits for a slow accounting, and asks it again only by the button', async () => {
+    let answer: (page: ITablePage) => void = () => undefined;
+    client.accounting = new Promise(resolve => (answer = resolve));
+    const asked = () => client.kinds().filter(kind => kind === 'ended').length;
+    const refresh = () =>
+      page.node
+        .querySelector<HTMLButtonElement>('button[aria-label="Refresh"]')
+        ?.click();
+    await show(page, 'Jobs');
+    button(page, 'Finished').click();
+    await until(() => asked() === 1);
+    refresh();
+    client.asOf = '2026-11-26T10:00:00Z';
+    client.rows = 0;
+    await until(() => client.rows > 3);
+    refresh();
+    expect(asked()).toBe(1);
+    answer({ rows: [{ name: 'over' }], next: null, total: null });
+    await until(() => Boolean(page.node.textContent?.includes('over')));
+    refresh();
+    await until(() => asked() === 2);
   });
 
   it('has the server sort, and turns the order round', async () => {

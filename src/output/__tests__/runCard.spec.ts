@@ -46,6 +46,7 @@ function card(known: readonly IRun[] = [RUN]) {
     open: jest.fn(),
     cancel: jest.fn(),
     copyCommand: jest.fn(),
+    openExecuted: jest.fn(),
     openPlace: jest.fn(),
     freeze: jest.fn(() => Promise.resolve())
   };

@@ -2,6 +2,7 @@ import { answerOf } from '../../__tests__/answers';
 import type { ActionKind, IChange } from '../../actions/kinds';
 import { ApiError, Schema } from '../../api';
 import {
+  IExecutedNotebook,
   ICodeFile,
   INamedText,
   IRunClient,
@@ -105,11 +106,49 @@ export class FakeRunClient implements IRunClient {
     return Promise.resolve(this.sent);
   }
 
+  executed: IExecutedNotebook['document'] = { cells: [] };
+
+  notebook(runId: string, rank: number): Promise<IExecutedNotebook> {
+    this.calls.push(`notebook ${runId} ${rank}`);
+    const document = this.executed;
+    const name = 'train.ipynb';
+    return Promise.resolve({
+      run_id: runId,
+      name,
+      rank,
+      attempt: 1,
+      ended: true,
+      document
+    });
+  }
+
+  notebookPath(): Promise<string | null> {
+    return Promise.resolve('work/train.ipynb');
+  }
+
   used: IUsage | null = null;
 
   usage(runId: string): Promise<IUsage | null> {
     this.calls.push(`usage ${runId}`);
     return Promise.resolve(this.used);
+  }
+
+  costs: Schema<'RunCost'> = answerOf('RunCost', { currency: 'USD' });
+
+  cost(runId: string): Promise<Schema<'RunCost'>> {
+    this.calls.push(`cost ${runId}`);
+    return Promise.resolve(this.costs);
+  }
+
+  known: Schema<'RunMlflow'> = answerOf('RunMlflow', { run_id: 'x' });
+
+  mlflow(): Promise<Schema<'RunMlflow'>> {
+    return Promise.resolve(this.known);
+  }
+
+  mlflowLink(runId: string): Promise<string> {
+    this.calls.push(`mlflowLink ${runId}`);
+    return Promise.resolve('https://mlflow/once');
   }
 
   measured: () => Promise<IRunMetrics> = () =>

@@ -51,6 +51,20 @@ describe('OverviewModel', () => {
     expect(reads()).toBe(1);
   });
 
+  it('reads what a run costs once it has started', async () => {
+    const costs = () => client.calls.filter(call => call.startsWith('cost'));
+    client.runs = [run(1, { state: 'waiting' })];
+    await page.load();
+    model.start();
+    await until(() => model.value !== null);
+    expect(costs()).toEqual([]);
+    const started_at = '2026-01-01T00:00:00Z';
+    client.runs = [run(1, { state: 'running', started_at })];
+    await page.load();
+    await until(() => model.cost.value !== null);
+    expect(costs()).toHaveLength(1);
+  });
+
   it('reads again when the run goes on', async () => {
     await page.load();
     model.start();

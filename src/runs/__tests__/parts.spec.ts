@@ -7,7 +7,7 @@ import { resourceCharts } from '../chartData';
 import { sortedFiles } from '../codeTab';
 import { failedLines } from '../failureCard';
 import { settingsOf } from '../settingsTab';
-import { phasesOf } from '../timeLine';
+import { phasesOf, phaseText } from '../timeLine';
 import { clockText } from '../words';
 import { FakeRunClient, run } from './fakes';
 
@@ -86,6 +86,16 @@ describe('Time line', () => {
       ['2 setup', at(4), at(5)],
       ['2 running', at(5), null]
     ]);
+  });
+
+  it('says what the node does before its ranks start', () => {
+    const attempts = [{ number: 1, state: 'running', started_at: at(1) }];
+    const reason = 'building the environment';
+    const building = run(1, { attempts, reason, reason_code: 'setup' });
+    const texts = phasesOf(building, null).map(phase =>
+      phaseText(phase, building, trans)
+    );
+    expect(texts).toEqual(['Queued', 'Set up: building the environment']);
   });
 
   it('only waits before the first attempt', () => {

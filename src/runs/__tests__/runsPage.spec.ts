@@ -8,6 +8,7 @@ import { runNames } from '../names';
 import { IRunsActions, RunsPage } from '../runsPage';
 import {
   FIRST_VIEW,
+  gpuHoursOf,
   groupedRuns,
   IRunsView,
   keptView,
@@ -73,6 +74,30 @@ describe('A view of runs', () => {
       'run 10',
       'run 3'
     ]);
+  });
+
+  it('counts the GPU-hours of all attempts, of none without GPUs', () => {
+    const hour = (from: number, parts: object = {}) => ({
+      number: from,
+      started_at: `2026-01-01T0${from}:00:00Z`,
+      ended_at: `2026-01-01T0${from + 1}:00:00Z`,
+      ...parts
+    });
+    const of = (parts: object) => gpuHoursOf(run(1, { nodes: 2, ...parts }));
+    const attempts = [
+      hour(1, { nodes: ['a'] }),
+      // Where it ran is not known.
+      hour(2)
+    ];
+    expect(of({ gpus_per_node: 8, attempts })).toBe(8 + 16);
+    expect(of({ gpus_per_node: 0, attempts })).toBeNull();
+    expect(of({ gpus_per_node: 8 })).toBeNull();
+    const began = new Date(Date.now() - 1_800_000).toISOString();
+    const lost = { ...hour(1), ended_at: null };
+    const now = { number: 2, started_at: began, ended_at: null };
+    const running = { gpus_per_node: 2, attempts: [lost, now] };
+    expect(of({ state: 'running', ...running })).toBeCloseTo(2, 2);
+    expect(of({ state: 'unknown', ...running })).toBeNull();
   });
 
   it('has what has no value at the end, in both directions', () => {

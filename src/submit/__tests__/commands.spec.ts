@@ -148,6 +148,36 @@ describe('the submit commands', () => {
     await third;
   });
 
+  it('ask whether to submit what may cost more than the limit', async () => {
+    const over = 'the run may cost 200.00 USD';
+    server.answerSubmit = body =>
+      body.accept_cost
+        ? Promise.resolve(runOf(body.run_id))
+        : Promise.reject(ApiError.local('cost_not_confirmed', over, 422));
+    const press = async (label: string) => {
+      const find = () =>
+        [...document.querySelectorAll<HTMLElement>('.jp-Dialog-button')].find(
+          one => one.textContent === label
+        );
+      await until(() => find() !== undefined);
+      const body = document.querySelector('.jp-Dialog-body');
+      expect(body?.textContent).toBe('The run may cost 200.00 USD.');
+      find()?.click();
+    };
+    const first = commands.execute(CommandIDs.runAgain);
+    await press('Cancel');
+    expect(await first).toBeNull();
+    expect(server.submits).toHaveLength(1);
+    const second = commands.execute(CommandIDs.runAgain);
+    await press('Submit anyway');
+    expect(await second).toMatchObject({ name: 'train' });
+    expect(server.submits.map(body => body.accept_cost)).toEqual([
+      undefined,
+      undefined,
+      true
+    ]);
+  });
+
   it('ask in the dialog when the server says no', async () => {
     server.answerSubmit = () =>
       Promise.reject(ApiError.local('invalid_spec', 'No such queue.', 422));

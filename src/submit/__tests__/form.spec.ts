@@ -1,3 +1,4 @@
+import { answerOf } from '../../__tests__/answers';
 import { ApiError } from '../../api';
 import { SubmitDialog } from '../dialog';
 import { SubmitModel } from '../model';
@@ -242,6 +243,67 @@ describe('the submit dialog', () => {
     press(nodes, { key: 'ArrowDown' });
     await drawn();
     expect(nodes.value).toBe('2');
+  });
+
+  it('says what the run would cost, and by which prices', async () => {
+    server.answerPreview = () =>
+      Promise.resolve({
+        ...previewOf(),
+        cost: answerOf('Estimate', {
+          ...{ currency: 'USD', per_hour: 98, at_most: 196 },
+          notes: ['the highest price is shown']
+        })
+      });
+    model.set({ time_limit: '2h' });
+    await settled(model);
+    await drawn();
+    const words = [...find('.jp-HyperPod-StatusLine').children].find(one =>
+      one.textContent?.includes('$')
+    );
+    expect(words?.textContent).toBe('about $98/h, at most $196');
+    expect(words?.getAttribute('title')).toBe('The highest price is shown');
+    model.set({ 'resources.nodes': 'many' });
+    await drawn();
+    expect(find('.jp-HyperPod-StatusLine').textContent).not.toContain('$');
+  });
+
+  it('asks again before it sends what may cost more than the limit', async () => {
+    const message = 'the run may cost 200.00 USD, which is over the limit';
+    const code = 'cost_not_confirmed';
+    const field = 'resources.nodes';
+    server.answerPreview = () =>
+      Promise.resolve(previewOf([{ level: 'error', code, message, field }]));
+    server.answerSubmit = body =>
+      body.accept_cost
+        ? Promise.resolve(runOf(body.run_id))
+        : Promise.reject(ApiError.local(code, message, 422));
+    model.set({ name: 'a' });
+    await settled(model);
+    await drawn();
+    expect(find('[data-findings]').textContent).toContain('Warning: The run');
+    expect(button('Submit').disabled).toBe(false);
+    button('Submit').click();
+    await drawn();
+    const question = find('[data-cost]');
+    expect(question.textContent).toContain('Submit it anyway?');
+    expect(document.activeElement).toBe(question);
+    expect(find('[data-findings]').textContent).toBe('');
+    // Another run is another question.
+    model.set({ name: 'b' });
+    await settled(model);
+    await drawn();
+    expect(dialog.node.querySelector('[data-cost]')).toBeNull();
+    button('Submit').click();
+    await drawn();
+    button('Submit anyway').click();
+    await closed;
+    expect(server.submits.map(body => body.accept_cost)).toEqual([
+      undefined,
+      undefined,
+      true
+    ]);
+    expect(server.submits[2].run_id).toBe(server.submits[1].run_id);
+    expect((await dialog.sent())?.run_id).toBe(server.submits[2].run_id);
   });
 
   it('gives the run though it is closed while that is sent', async () => {

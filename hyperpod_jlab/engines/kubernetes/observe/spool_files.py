@@ -40,7 +40,7 @@ from hyperpod_jlab.storage.removal import remove_tree
 # launcher would not use, an impossible number, or a part that does not match is not a frame.
 
 _LOG_FRAME = re.compile(
-    rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|metrics|[0-9]{1,4})@([0-9]{1,15})([|\\])([ >])"
+    rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|metrics|[0-9]{1,4}(?:\.outputs)?)@([0-9]{1,15})([|\\])([ >])"
     rb"([^\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]*)"
 )
 _ESCAPED = re.compile(rb"\\(?:(\\)|(r)|x([0-9a-f]{2}))")
@@ -54,7 +54,8 @@ class LogBytes:
     Attributes:
         attempt: The launchers' attempt number.
         node: The node's rank.
-        stream: The local rank; `node` for the node's own log, `metrics` for the numbers that its ranks print.
+        stream: The local rank; `node` for the node's own log, `metrics` for the numbers that its ranks print, `3.outputs` for the outputs of a
+            notebook's cells on a rank.
         offset: Their offset in the file.
         data: The bytes, including a following line feed.
     """
@@ -69,7 +70,9 @@ class LogBytes:
     def path(self) -> str:
         """The file's path, relative to the records folder."""
         names = {"node": ".log", "metrics": ".metrics.jsonl"}
-        name = names.get(self.stream) or f".rank-{int(self.stream)}.log"
+        rank, _, kind = self.stream.partition(".")
+        end = ".outputs.jsonl" if kind else ".log"
+        name = names.get(self.stream) or f".rank-{int(rank)}{end}"
         return f"logs/attempt-{self.attempt}/node-{self.node}{name}"
 
 

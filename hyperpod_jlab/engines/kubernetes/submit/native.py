@@ -151,6 +151,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "args": spec.args or None,
         "environment.python": environment.python,
         "environment.image": environment.image,
+        "environment.capture": environment.capture,
         "environment.setup": environment.setup,
         "environment.variables": environment.variables or None,
         "environment.secrets": environment.secrets or None,

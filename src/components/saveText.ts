@@ -1,8 +1,14 @@
 /**
  * Have the browser save a text as a file on the user's machine.
+ *
+ * @param kind - its media type
  */
-export function saveText(name: string, text: string): void {
-  const blob = new Blob([text], { type: 'text/markdown;charset=utf-8' });
+export function saveText(
+  name: string,
+  text: string,
+  kind = 'text/markdown'
+): void {
+  const blob = new Blob([text], { type: `${kind};charset=utf-8` });
   const link = document.createElement('a');
   link.href = URL.createObjectURL(blob);
   link.download = name;

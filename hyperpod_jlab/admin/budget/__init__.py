@@ -1,0 +1,1 @@
+"""A monthly AWS budget with alerts for a HyperPod cluster."""

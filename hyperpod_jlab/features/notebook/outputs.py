@@ -1,0 +1,237 @@
+"""From the record of a rank and its log to the outputs of each cell. Pure: the log is a function from a range of bytes to its text.
+
+The record may come from another user, or end in the midst of a line: what is not as docs/bundle-format.md says is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+ReadText = Callable[[int, int], str]
+"""The text of the log from one offset up to another."""
+
+MAX_OUTPUTS_BYTES = 64 << 20
+"""Bytes of all displayed values in a notebook. What comes after them is left out, and its place says so."""
+
+
+@dataclass
+class CellOutputs:
+    """What one cell put out.
+
+    Attributes:
+        started_at: When it began (Unix seconds).
+        ended_at: When it ended; None if it runs, or was ended from outside.
+        outputs: Its outputs, as nbformat 4 has them.
+        failed: Whether it raised an exception.
+    """
+
+    started_at: float
+    ended_at: float | None = None
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    failed: bool = False
+
+
+def read_outputs(record: bytes, log_size: int, read_text: ReadText) -> dict[int, CellOutputs]:
+    """The outputs of the cells that have begun, by number, in the order in which they ran."""
+    reading = _Reading(log_size, read_text)
+    for line in record.split(b"\n"):
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            reading.take(event)
+    reading.finish()
+    return reading.cells
+
+
+class _Reading:
+    def __init__(self, log_size: int, read_text: ReadText) -> None:
+        self.cells: dict[int, CellOutputs] = {}
+        self._log_size = log_size
+        self._read_text = read_text
+        self._cell: CellOutputs | None = None
+        self._stream = "stdout"
+        self._offset = 0
+        self._clears_next = False
+        self._displayed: dict[str, list[dict[str, Any]]] = {}
+        self._bytes_left = MAX_OUTPUTS_BYTES
+
+    def take(self, event: dict[str, Any]) -> None:
+        """One line of the record."""
+        at = _offset(event.get("at"))
+        if at is None:
+            return
+        if "cell" in event:
+            self._begin(event, at)
+        elif event.get("stream") in ("stdout", "stderr"):
+            self._text_until(at)
+            self._stream = event["stream"]
+        elif "clear" in event:
+            self._text_until(at)
+            self._clears_next = bool(event["clear"])
+            if self._cell is not None and not self._clears_next:
+                self._cell.outputs.clear()
+        elif "end" in event:
+            self._end(event, at)
+        elif isinstance(event.get("data"), dict):
+            self._text_until(at)
+            self._output(event)
+            end = _offset(event.get("to"))
+            self._offset = max(self._offset, min(end or 0, self._log_size))
+
+    def finish(self) -> None:
+        """The record ends: the text so far belongs to the cell that runs, or was running."""
+        self._text_until(self._log_size)
+
+    def _begin(self, event: dict[str, Any], at: int) -> None:
+        number, started = _offset(event["cell"]), _time(event.get("start"))
+        if number is None or started is None:
+            return
+        self._cell = self.cells[number] = CellOutputs(started)
+        self._offset = max(self._offset, min(at, self._log_size))
+        self._clears_next = False
+
+    def _end(self, event: dict[str, Any], at: int) -> None:
+        self._text_until(at)
+        cell, self._cell = self._cell, None
+        if cell is None:
+            return
+        cell.ended_at = _time(event["end"])
+        error = event.get("error")
+        if isinstance(error, dict):
+            cell.failed = True
+            lines = error.get("traceback")
+            cell.outputs.append(
+                {
+                    "output_type": "error",
+                    "ename": _clean(str(error.get("ename"))),
+                    "evalue": _clean(str(error.get("evalue"))),
+                    "traceback": [_clean(str(one)) for one in lines]
+                    if isinstance(lines, list)
+                    else [],
+                }
+            )
+
+    def _text_until(self, at: int) -> None:
+        begin, end = self._offset, min(at, self._log_size)
+        if self._cell is None or end <= begin:
+            return
+        self._offset = end
+        text = self._read_text(begin, end)
+        outputs = self._outputs(self._cell)
+        if outputs and outputs[-1].get("name") == self._stream:
+            outputs[-1]["text"] += text
+        else:
+            outputs.append({"output_type": "stream", "name": self._stream, "text": text})
+
+    def _output(self, event: dict[str, Any]) -> None:
+        if self._cell is None:
+            return
+        metadata = event.get("metadata")
+        data = {kind: _form(kind, value) for kind, value in event["data"].items()}
+        metadata = _clean(metadata) if isinstance(metadata, dict) else {}
+        self._bytes_left -= len(json.dumps(data))
+        if self._bytes_left < 0:
+            data = {
+                "text/plain": f"[not shown: the outputs of this notebook are larger than {MAX_OUTPUTS_BYTES >> 20} MiB]"
+            }
+            metadata = {}
+        value: dict[str, Any] = {"data": data, "metadata": metadata}
+        identity = event.get("display_id")
+        if event.get("output") == "update":
+            for output in self._displayed.get(str(identity), []):
+                output.update(value)
+            return
+        kind = "execute_result" if event.get("output") == "execute_result" else "display_data"
+        output = {"output_type": kind, **value}
+        if isinstance(identity, str):
+            self._displayed.setdefault(identity, []).append(output)
+        self._outputs(self._cell).append(output)
+
+    def _outputs(self, cell: CellOutputs) -> list[dict[str, Any]]:
+        """The cell's outputs, to which one is added now."""
+        if self._clears_next:
+            self._clears_next = False
+            cell.outputs.clear()
+        return cell.outputs
+
+
+_IS_JSON = re.compile(r"application/(.*\+)?json")
+
+
+_MAX_DEPTH = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _form(kind: str, value: Any) -> Any:
+    """A form of a value as nbformat allows it: text, and for JSON types anything."""
+    value = _clean(value)
+    return value if isinstance(value, str) or _IS_JSON.fullmatch(kind) else json.dumps(value)
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """A value that every reader of JSON takes: no halves of characters, no NaN, not too deep."""
+    if depth > _MAX_DEPTH:
+        return "[not shown: it is too deep]"
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_clean(one, depth + 1) for one in value]
+    if isinstance(value, dict):
+        return {_clean(str(name)): _clean(one, depth + 1) for name, one in value.items()}
+    return value
+
+
+_MAX_TIME = 253_402_300_000
+
+
+def _time(value: object) -> float | None:
+    """A Unix time that a calendar has."""
+    is_time = isinstance(value, int | float) and 0 <= value < _MAX_TIME
+    return float(value) if is_time and isinstance(value, int | float) else None
+
+
+def _offset(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def fill_cells(
+    cells: Iterable[dict[str, Any]],
+    outputs: dict[int, CellOutputs],
+    timestamp: Callable[[float], str],
+) -> None:
+    """Put outputs, times and execution counts into the code cells of a notebook that was sent with a run.
+
+    A cell's execution count is its number in logs and errors: the cell that sets the parameters has 0.
+    """
+    for cell in cells:
+        number = cell_number(cell)
+        found = outputs.get(number) if number is not None else None
+        if number is None or found is None:
+            continue
+        cell["execution_count"] = number
+        cell["outputs"] = [
+            {**output, "execution_count": number}
+            if output["output_type"] == "execute_result"
+            else output
+            for output in found.outputs
+        ]
+        times = {"iopub.status.busy": timestamp(found.started_at)}
+        times["iopub.execute_input"] = times["iopub.status.busy"]
+        if found.ended_at is not None:
+            times["shell.execute_reply"] = times["iopub.status.idle"] = timestamp(found.ended_at)
+        cell["metadata"]["execution"] = times
+
+
+def cell_number(cell: dict[str, Any]) -> int | None:
+    """The number of a code cell in the run; None for another cell."""
+    mark = cell["metadata"].get("hyperpod")
+    return _offset(mark.get("cell")) if isinstance(mark, dict) else None
