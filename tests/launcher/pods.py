@@ -101,9 +101,11 @@ class Pods:
         """End a pod as a node's loss does: all of its processes, without a word."""
         pod = self.running.pop(node)
         pod.kill()
-        for pid in processes_with(self.mark(node)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        # A rank may start a process (`sleep`) while the processes are looked for: until none is left.
+        while left := processes_with(self.mark(node)):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         pod.wait()
 
     def mark(self, node: int) -> str:

@@ -31,7 +31,12 @@ def pods(tmp_path: Path) -> Iterator[Callable[..., Pods]]:
     yield make
     for group in made:
         group.end_all()
-    until(lambda: not processes_with(f"HYPERPOD_RECORDS={tmp_path}"), "an end of all ranks", 10)
+    mark = f"HYPERPOD_RECORDS={tmp_path}"
+    try:
+        until(lambda: not processes_with(mark), "an end of all ranks", 10)
+    except AssertionError:
+        words = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with(mark)]
+        pytest.fail(f"still there: {words}")
 
 
 SLOW = pytest.mark.parametrize(
