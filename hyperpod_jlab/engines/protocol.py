@@ -60,12 +60,23 @@ class NativeFile:
 
 @dataclass(frozen=True)
 class NativeFacts:
-    """What such a file says about its run: the name, the queue, the (minimum) number of nodes, the array."""
+    """What such a file says about its run.
+
+    Attributes:
+        name: Its name.
+        queue: Its queue.
+        nodes: The (minimum) number of nodes.
+        array: The array.
+        gpus_per_node: GPUs, or other accelerators, on each node; None: not known.
+        time_limit: The time limit in seconds; None: the file has none.
+    """
 
     name: str | None = None
     queue: str | None = None
     nodes: int = 1
     array: str | None = None
+    gpus_per_node: int | None = None
+    time_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -331,8 +342,13 @@ class History(Protocol):
 class Allowances(Protocol):
     """Limits of what this user and its accounts may use over time."""
 
-    async def allowances(self) -> list[Allowance]:
-        """The limits that are set, with their use; empty without any."""
+    async def allowances(self, account: str | None, qos: str | None) -> list[Allowance]:
+        """The limits that are set, with their use; empty without any.
+
+        Args:
+            account: Only those that its jobs count against; None: those of all of this user's accounts.
+            qos: The same for the QoS; None: all that this user may use.
+        """
         ...
 
 

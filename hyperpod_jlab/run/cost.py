@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Queue
     from hyperpod_jlab.core.config import CostConfig
     from hyperpod_jlab.core.run import Run
+    from hyperpod_jlab.engines.protocol import NativeFacts
     from hyperpod_jlab.run.services import Hyperpod
 
 _CLOCKS_DIFFER_S = 86_400.0
@@ -238,17 +239,29 @@ def _array_executions(hyperpod: Hyperpod, runs: Sequence[Run]) -> dict[str, list
     return found
 
 
-def executions_of_row(run: Run) -> list[Execution]:
-    """The executions of a run by its row."""
+def executions_of_row(run: Run, spec: JobSpec | None = None) -> list[Execution]:
+    """The executions of a run by its row.
+
+    Args:
+        run: The run.
+        spec: Its spec, which alone tells the CPUs and whether it asked for whole nodes; None: not known.
+    """
     last = max((attempt.number for attempt in run.attempts), default=0)
+    if spec is not None:
+        gpus, cpus = _asked(spec)
+    elif run.gpus_per_node is None:  # a native file
+        gpus, cpus = 0, None
+    else:
+        gpus, cpus = run.gpus_per_node, run.processes_per_node
     return [
         Execution(
             attempt.started_at,
             attempt.ended_at,
             attempt.nodes,
-            len(attempt.nodes) or run.nodes,
-            accelerators=(run.gpus_per_node or 0) * (len(attempt.nodes) or run.nodes),
-            cpus=run.processes_per_node * (len(attempt.nodes) or run.nodes),
+            count := len(attempt.nodes) or run.nodes,
+            accelerators=gpus * count,
+            cpus=None if cpus is None else cpus * count,
+            exclusive=spec is not None and _is_exclusive(spec),
             repeated=attempt.number < last,
         )
         for attempt in run.attempts
@@ -300,8 +313,8 @@ class Estimate:
         per_hour: Money for an hour while it runs, all tasks of an array that run at once together; null if a price is not known.
         at_most: Money until its time limit, for all tasks of an array and all attempts that `max_restarts` allows; null without a time limit.
         node_hours: The same in node-hours.
-        gpu_hours: The same in GPU-hours.
-        gpus: GPUs, or other accelerators, that it would have at once.
+        gpu_hours: The same in GPU-hours; null like `gpus`, too.
+        gpus: GPUs, or other accelerators, that it would have at once; null if a native file does not tell.
         prices: The prices that were used.
         shares: The quotas and the budget of its team, with the share of each that it takes.
         notes: What is missing or assumed, one sentence each.
@@ -312,7 +325,7 @@ class Estimate:
     at_most: float | None
     node_hours: float | None
     gpu_hours: float | None
-    gpus: int
+    gpus: int | None
     prices: tuple[Price, ...] = ()
     shares: tuple[QuotaShare, ...] = ()
     notes: tuple[str, ...] = ()
@@ -323,7 +336,7 @@ async def estimate(
     spec: JobSpec,
     cluster: str,
     time_limit: int | None,
-    nodes: int | None = None,
+    facts: NativeFacts | None = None,
 ) -> Estimate:
     """What a run would cost.
 
@@ -332,7 +345,7 @@ async def estimate(
         spec: Its spec.
         cluster: Its cluster, by its name in the configuration.
         time_limit: Its time limit in seconds, also that of its queue; None: it has none.
-        nodes: The number of nodes that a native file asks for.
+        facts: What a native file asks for.
     """
     known = await known_nodes(hyperpod.clusters, cluster)
     candidates = {node.shape for node in known.present.values() if _may_run(spec, node)} or {
@@ -341,7 +354,7 @@ async def estimate(
     types = {shape.instance_type for shape in candidates}
     read = await read_prices(hyperpod.clusters, hyperpod.settings, cluster, types)
     notes = read.notes if known.problem is None else (*read.notes, known.problem)
-    found = estimate_of(spec, candidates, read.prices, time_limit, nodes=nodes, notes=notes)
+    found = estimate_of(spec, candidates, read.prices, time_limit, facts=facts, notes=notes)
     quotas, (budget, more) = await asyncio.gather(
         _quota_shares(hyperpod, spec, cluster, found), _budget_share(hyperpod, cluster, found)
     )
@@ -358,12 +371,14 @@ async def _quota_shares(
     try:
         async with asyncio.timeout(_QUOTAS_WAIT_S):
             if engine.allowance_limits is not None:
-                allowances = await engine.allowance_limits.allowances()
-                return _shares_of_hours(spec, allowances, found.gpu_hours or 0.0)
+                query = engine.allowance_limits.allowances(spec.account, spec.qos)
+                return _shares_of_hours(await query, found.gpu_hours or 0.0)
             if spec.queue is None or engine.tables is None:
                 return ()
-            query = hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-            return _shares_of_queue(spec.queue, (await query).value, found.gpus)
+            queues = await hyperpod.snapshots.last(
+                ("queues", cluster), lambda: hyperpod.queues(cluster)
+            )
+            return _shares_of_queue(spec.queue, queues.value, found.gpus)
     except (TimeoutError, HyperpodError):
         return ()
 
@@ -394,10 +409,9 @@ async def _budget_share(
 
 
 def _shares_of_hours(
-    spec: JobSpec, allowances: Sequence[Allowance], gpu_hours: float
+    allowances: Sequence[Allowance], gpu_hours: float
 ) -> tuple[QuotaShare, ...]:
-    """The shares of the limits of GPU-hours that count for a run."""
-    account = spec.account
+    """The shares of limits of GPU-hours."""
     return tuple(
         QuotaShare(
             f"{one.owner} {one.name}",
@@ -408,7 +422,6 @@ def _shares_of_hours(
         )
         for one in allowances
         if one.resource == "gpu" and one.limit
-        if one.owner == "qos" or account in (None, one.name)
     )
 
 
@@ -421,7 +434,7 @@ def _shares_of_queue(queue: str, queues: Sequence[Queue], gpus: int) -> tuple[Qu
         for one in queues
         if one.name == queue
         for quota in one.quotas
-        if quota.nominal and "/" in quota.resource
+        if quota.nominal and "/" in quota.resource and not quota.resource.endswith("/efa")
     )
 
 
@@ -444,7 +457,7 @@ def estimate_of(
     prices: Prices,
     time_limit: int | None,
     *,
-    nodes: int | None = None,
+    facts: NativeFacts | None = None,
     notes: tuple[str, ...] = (),
     now: float | None = None,
 ) -> Estimate:
@@ -455,20 +468,26 @@ def estimate_of(
         candidates: What these nodes have.
         prices: Their prices.
         time_limit: Its time limit in seconds; None: it has none.
-        nodes: The number of nodes that a native file asks for.
+        facts: What a native file asks for.
         notes: What is known to be missing.
         now: Unix seconds; default: the time.
     """
-    count = nodes if nodes is not None else spec.resources.nodes
+    count, array = spec.resources.nodes, spec.array
+    gpus: int | None
     gpus, cpus = _asked(spec)
+    if facts is not None:
+        count, array, gpus = facts.nodes, facts.array, facts.gpus_per_node
+        time_limit = time_limit or facts.time_limit
+        if gpus is None:
+            notes = (*notes, "the file does not tell how many GPUs it uses")
     execution = Execution(
         time.time() if now is None else now,
         node_count=count,
-        accelerators=gpus * count,
+        accelerators=(gpus or 0) * count,
         cpus=None if cpus is None else cpus * count,
         exclusive=_is_exclusive(spec),
     )
-    tasks, at_once = _tasks(spec)
+    tasks, at_once = _tasks(array)
     attempts = 1 + spec.max_restarts
     hours = None if time_limit is None else time_limit / HOUR_S * attempts
     begin = execution.started_at
@@ -500,8 +519,8 @@ def estimate_of(
         per_hour=None if per_hour is None else per_hour * at_once,
         at_most=None if per_hour is None or hours is None else per_hour * hours * tasks,
         node_hours=None if hours is None else count * hours * tasks,
-        gpu_hours=None if hours is None else gpus * count * hours * tasks,
-        gpus=gpus * count * at_once,
+        gpu_hours=None if hours is None or gpus is None else gpus * count * hours * tasks,
+        gpus=None if gpus is None else gpus * count * at_once,
         prices=tuple(dict.fromkeys(price for price in used if price is not None)),
         notes=notes,
     )
@@ -514,11 +533,11 @@ def _asked(spec: JobSpec) -> tuple[int, int | None]:
     return spec.resources.accelerator.count, spec.resources.cpus or spec.resources.processes
 
 
-def _tasks(spec: JobSpec) -> tuple[int, int]:
-    """How many tasks a run has, and how many of them run at once."""
-    if spec.array is None:
+def _tasks(text: str | None) -> tuple[int, int]:
+    """How many tasks an array has, and how many of them run at once."""
+    if text is None:
         return 1, 1
-    array = parse_array(spec.array)
+    array = parse_array(text)
     count = len(array.indices)
     return count, min(count, array.throttle or count)
 
@@ -563,12 +582,32 @@ def limit_findings(estimate: Estimate, config: CostConfig, *, accepted: bool) ->
                     "or confirm it with --accept-cost (in Python accept_cost=True)",
                 )
             ]
-    limits = [one for one in (config.refuse_over, config.confirm_over) if one is not None]
-    if limits and estimate.per_hour is None:
-        message = f"the limit of {min(limits):,.2f} {estimate.currency} was not checked, because no price is known"
-        hint = "an administrator can set prices below [cost.prices], or limits in GPU-hours"
-        return [Finding(level="warning", code="cost_unknown", message=message, hint=hint)]
-    return []
+    return [
+        Finding(
+            level="warning",
+            code="cost_unknown",
+            message=f"the limit of {limit:,.2f} {unit} was not checked, because {reason}",
+            hint=hint,
+        )
+        for unit, limits, is_unknown, reason, hint in (
+            (
+                estimate.currency,
+                (config.refuse_over, config.confirm_over),
+                estimate.per_hour is None,
+                "no price is known",
+                "an administrator can set prices below [cost.prices], or limits in GPU-hours",
+            ),
+            (
+                "GPU-hours",
+                (config.refuse_gpu_hours_over, config.confirm_gpu_hours_over),
+                estimate.gpus is None,
+                "the file does not tell how many GPUs it uses",
+                "write them with --gpus-per-node or --gres, or in the resources of the pods",
+            ),
+        )
+        if is_unknown
+        for limit in sorted(one for one in limits if one is not None)[:1]
+    ]
 
 
 def _over(code: str, value: float, limit: float, unit: str, hint: str) -> Finding:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
     from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.engines.protocol import NativeFacts
     from hyperpod_jlab.engines.registry import Engines
     from hyperpod_jlab.logs.service import LogService
     from hyperpod_jlab.run.cost import Estimate
@@ -98,11 +99,11 @@ class Hyperpod:
         from hyperpod_jlab.run.submit import Submitter
 
         async def estimated(
-            spec: JobSpec, cluster: str, time_limit: int | None, nodes: int | None
+            spec: JobSpec, cluster: str, time_limit: int | None, facts: NativeFacts | None
         ) -> Estimate:
             from hyperpod_jlab.run.cost import estimate
 
-            return await estimate(self, spec, cluster, time_limit, nodes)
+            return await estimate(self, spec, cluster, time_limit, facts)
 
         return Submitter(self.engines, lambda: self.runs, estimated)
 

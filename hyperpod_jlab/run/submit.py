@@ -147,7 +147,7 @@ class Submitter:
         self,
         engines: Engines,
         runs: Callable[[], Runs],
-        estimate: Callable[[JobSpec, str, int | None, int | None], Awaitable[Estimate]]
+        estimate: Callable[[JobSpec, str, int | None, NativeFacts | None], Awaitable[Estimate]]
         | None = None,
     ) -> None:
         self._engines = engines
@@ -235,10 +235,9 @@ class Submitter:
         cost_config = self._engines.settings.cost
         cost = None
         if self._estimate is not None and (with_cost or cost_config.has_limits):
-            nodes = rendered.facts.nodes if rendered.facts is not None else None
             from hyperpod_jlab.run.cost import limit_findings
 
-            cost = await self._estimate(request.spec, engine.name, limit, nodes)
+            cost = await self._estimate(request.spec, engine.name, limit, rendered.facts)
             findings += limit_findings(cost, cost_config, accepted=request.accept_cost)
         return SubmitPreview(
             run_id, spec, captured, plan, rendered, tuple(findings), unreachable, cost

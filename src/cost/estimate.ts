@@ -64,11 +64,11 @@ function estimateText(
       ? hourly
       : trans.__('%1, at most %2', hourly, moneyText(most, currency, true));
   }
-  const hours = gpus > 0 ? estimate.gpu_hours : estimate.node_hours;
+  const hours = gpus ? estimate.gpu_hours : estimate.node_hours;
   if (hours === null) {
     return null;
   }
-  return gpus > 0
+  return gpus
     ? trans.__('at most %1 GPU-hours', hoursText(hours))
     : trans.__('at most %1 node-hours', hoursText(hours));
 }

@@ -65,6 +65,23 @@ def test_the_label_and_the_name_come_in_and_all_else_stays() -> None:
     assert sent["spec"]["template"]["metadata"]["labels"] == {RUN_LABEL: RUN_ID}
 
 
+def test_the_gpus_of_a_pod_are_told() -> None:
+    def gpus(text: str) -> int | None:
+        file = NativeFile("code/job.yaml", text.encode(), "work")
+        facts = render_native(given(), file, "team").facts
+        assert facts is not None
+        return facts.gpus_per_node
+
+    def limited(limits: str) -> str:
+        return JOB.replace("image: i,", f"image: i, resources: {{limits: {{{limits}}}}},")
+
+    assert gpus(EXAMPLE.read_text()) == 0
+    assert gpus(JOB) == 0
+    assert gpus(limited("nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 32, cpu: 4")) == 8
+    assert gpus(limited('aws.amazon.com/neuron: "16"')) == 16
+    assert gpus(limited("nvidia.com/gpu: many")) is None
+
+
 def test_a_command_of_several_lines_is_shown_in_lines() -> None:
     text = JOB.replace("\"$(HOME) ${x} 'quoted' \\\\\"", '"cd /data\\npython train.py\\n"')
     file = NativeFile("code/job.yaml", text.encode(), "work")

@@ -47,6 +47,10 @@ def test_the_limits_that_are_set_in_hours() -> None:
         Allowance("qos", "gold", "gpu", 0.0, 0.0),
     ]
     assert parse_allowances("", ["gold"]) == []
+    assert [one.name for one in parse_allowances(ASSOCIATIONS, ["gold"], {"research"})] == [
+        "gold",
+        "gold",
+    ]
 
 
 def test_why_limits_would_not_hold_by_the_month() -> None:
@@ -79,12 +83,12 @@ async def test_a_limit_that_a_command_set_is_read_and_removed_again(
     engine = hyperpod.engines.get(CLUSTER)
     assert isinstance(engine, SlurmOrchestrator)
     gold = Allowance("qos", "gold", "gpu", 1.5, 0.0)
-    assert await engine.allowances() == [gold]
+    assert await engine.allowances(None, None) == [gold]
     for minutes, expected in (
         (12_000, [Allowance("account", "research", "gpu", 200.0, 0.0), gold]),
         (-1, [gold]),
     ):
         words = ("account", "name=research", "set", f"GrpTRESMins=gres/gpu={minutes}")
         cluster.exec("ctl", "sacctmgr", "--immediate", "modify", *words)
-        assert await engine.allowances() == expected
+        assert await engine.allowances("research", "gold") == expected
     await hyperpod.close()

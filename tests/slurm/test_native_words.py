@@ -150,7 +150,26 @@ def test_nothing_but_the_id_and_the_folder_is_added() -> None:
 
 def test_what_the_script_says_is_told() -> None:
     found = rendered("#SBATCH -N4 -p p5 -J train --array=0-3%2")
-    assert found.facts == NativeFacts("train", "p5", 4, "0-3%2")
+    assert found.facts == NativeFacts("train", "p5", 4, "0-3%2", 0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "gpus", "limit"),
+    [
+        ("--gres=gpu:h100:8,nvme:1 -t 90", 8, 5400),
+        ("--gres=gpu --time=1-12", 1, 129_600),
+        ("--gpus-per-node=h100:4,a100:2 -t 2:30:00", 6, 9000),
+        ("-G 9", 3, None),
+        ("--gres=gpus_of_mine:8", 0, None),
+        ("--gpus-per-task=1 -t UNLIMITED", None, None),
+    ],
+)
+def test_the_gpus_of_a_node_and_the_time_limit_are_told(
+    lines: str, gpus: int | None, limit: int | None
+) -> None:
+    facts = rendered(f"#SBATCH -N4 {lines}").facts
+    assert facts is not None
+    assert (facts.gpus_per_node, facts.time_limit) == (gpus, limit)
 
 
 def test_what_is_asked_for_here_are_options() -> None:
@@ -168,7 +187,7 @@ def test_what_is_asked_for_here_are_options() -> None:
         slurm={"flags": {"exclusive": True, "requeue": False, "constraint": "a&b"}},
         environment={"variables": {"A": "1 $(x)"}},
     )
-    assert found.facts == NativeFacts(None, "dev", 2, "1-2")
+    assert found.facts == NativeFacts(None, "dev", 2, "1-2", 8, 5400)
     assert options_of(found)[2:] == [
         "--job-name=mine",
         "--nodes=2",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from hyperpod_jlab.core.allowance import Allowance, AllowanceOwner
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -20,12 +20,16 @@ _LIMITS = re.compile(r"\bGrpTRESMins=(\S*)")
 _LIMIT = re.compile(r"(?P<resource>[^,=]+)=(?P<limit>\d+)\((?P<used>\d+)\)")
 
 
-async def read_allowances(client: SlurmClient, facts: ClusterFacts) -> list[Allowance]:
+async def read_allowances(
+    client: SlurmClient, facts: ClusterFacts, account: str | None, qos: str | None
+) -> list[Allowance]:
     """The limits that this user's jobs count against, from the controller, which enforces them; empty without any, or without accounting.
 
     Args:
         client: The cluster's commands.
         facts: Cached facts about the cluster.
+        account: The jobs' account; None: all of the user's.
+        qos: The jobs' QoS; None: all that the user may use with the account.
 
     Raises:
         UnreachableError: The controller does not answer.
@@ -34,11 +38,20 @@ async def read_allowances(client: SlurmClient, facts: ClusterFacts) -> list[Allo
     if accounts is None or not accounts.names:
         return []
     text = await client.scontrol("show", "assoc_mgr", "flags=assoc,qos", f"users={accounts.user}")
-    return parse_allowances(text, accounts.qos_of(None))
+    others = set(accounts.names) - {account} if account is not None else set[str]()
+    return parse_allowances(text, accounts.qos_of(account) if qos is None else [qos], others)
 
 
-def parse_allowances(text: str, qos: Sequence[str]) -> list[Allowance]:
-    """Parse `scontrol show assoc_mgr`: the limits that are set, of a user's associations, of the accounts above them, and of these QoS."""
+def parse_allowances(
+    text: str, qos: Sequence[str], without: Collection[str] = ()
+) -> list[Allowance]:
+    """Parse `scontrol show assoc_mgr`: the limits that are set, of a user's associations, of the accounts above them, and of these QoS.
+
+    Args:
+        text: The output.
+        qos: The QoS.
+        without: Accounts that are left out.
+    """
     allowances: list[Allowance] = []
     for record in _BEGIN.split(text):
         head = _RECORD.match(record)
@@ -47,6 +60,8 @@ def parse_allowances(text: str, qos: Sequence[str]) -> list[Allowance]:
             continue
         owner: AllowanceOwner = "qos" if head["qos"] else "user" if head["user"] else "account"
         name = head["qos"] or head["account"]
+        if head["account"] in without:
+            continue
         allowances += (
             Allowance(owner, name, resource, limit / MINUTES, used / MINUTES)
             for resource, limit, used in _set_limits(limits[1])

@@ -288,11 +288,11 @@ class SlurmOrchestrator(Orchestrator):
             self._client, await self._queue.all_queue.get(2.0), bundle, observation
         )
 
-    async def allowances(self) -> list[Allowance]:
+    async def allowances(self, account: str | None, qos: str | None) -> list[Allowance]:
         """What this user's accounts and QoS may use."""
         from hyperpod_jlab.engines.slurm.allowances import read_allowances
 
-        return await read_allowances(self._client, self._facts)
+        return await read_allowances(self._client, self._facts, account, qos)
 
     async def close(self) -> None:
         """Close connections."""

@@ -23,7 +23,7 @@ from hyperpod_jlab.core.quantities import format_ranges, parse_ranges
 from hyperpod_jlab.core.spec import JobSpec, Resources
 from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.jobs import COMMENT
+from hyperpod_jlab.engines.slurm.jobs import COMMENT, parse_limit
 from hyperpod_jlab.engines.slurm.render import check_flags, clock
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -36,6 +36,7 @@ _SHORT_OPTIONS = {
     "a": "array",
     "D": "chdir",
     "e": "error",
+    "G": "gpus",
     "J": "job-name",
     "N": "nodes",
     "o": "output",
@@ -198,12 +199,11 @@ def render_native(render_input: RenderInput, file: NativeFile) -> Rendered:
             detail={"field": "source"},
         )
     lines = directives(file.data)
-    options = tuple(
-        f"--{name}" if value is None else f"--{name}={value}"
-        for name, value in _native_options(render_input, file, lines)
-    )
+    added = list(_native_options(render_input, file, lines))
+    options = tuple(f"--{name}" if value is None else f"--{name}={value}" for name, value in added)
     sending = Sending(file.path, options, tuple(render_input.spec.args))
-    return Rendered(FILENAME, sending.to_json(), "json", _facts(render_input.spec, lines))
+    facts = _facts(render_input.spec, lines, {**lines, **dict(added)})
+    return Rendered(FILENAME, sending.to_json(), "json", facts)
 
 
 def native_findings(spec: JobSpec) -> list[Finding]:
@@ -318,7 +318,17 @@ def _check_one_line(name: str, value: str) -> str:
     return value
 
 
-def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
+def _facts(
+    spec: JobSpec, lines: Mapping[str, str], options: Mapping[str, str | None]
+) -> NativeFacts:
+    """What a script says about its run.
+
+    Args:
+        spec: The spec.
+        lines: The script's own options.
+        options: The options that sbatch gets: the script's, and ours over them.
+    """
+    limit = parse_limit(options.get("time") or "")
     name = lines.get("job-name", "")
     nodes = spec.resources.nodes
     if nodes == Resources().nodes:
@@ -328,7 +338,27 @@ def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
         queue=spec.queue or lines.get("partition") or None,
         nodes=nodes,
         array=spec.array or parse_array_option(lines.get("array", "")),
+        gpus_per_node=parse_gpus(options, nodes),
+        time_limit=int(limit) if limit else None,
     )
+
+
+def parse_gpus(options: Mapping[str, str | None], nodes: int) -> int | None:
+    """GPUs on each node by ``--gpus-per-node``, ``--gpus`` or ``--gres`` (man sbatch); None if other options tell."""
+    if {"gpus-per-task", "gpus-per-socket", "tres-per-task"} & options.keys():
+        return None
+    if per_node := options.get("gpus-per-node"):
+        return _count_gpus(per_node)
+    if total := options.get("gpus"):
+        return math.ceil(_count_gpus(total) / nodes)
+    devices = (options.get("gres") or "").split(",")
+    return sum(_count_gpus(one.partition(":")[2]) for one in devices if re.match(r"gpu\b", one))
+
+
+def _count_gpus(text: str) -> int:
+    """GPUs in ``8``, ``h100:8`` or ``h100:4,a100:4``; 1 without a number."""
+    numbers = [one.rpartition(":")[2] for one in text.split(",")]
+    return sum(int(number) if number.isdecimal() else 1 for number in numbers)
 
 
 def parse_min_nodes(text: str) -> int:

@@ -36,6 +36,7 @@ from hyperpod_jlab.engines.kubernetes.submit.companions import (
 from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.user_yaml import documents
+from hyperpod_jlab.engines.kubernetes.tables.devices import computes
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -288,7 +289,30 @@ def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
         name=name if isinstance(name, str) and re.fullmatch(NAME, name) else None,
         queue=metadata["labels"].get(QUEUE_LABEL),
         nodes=node_count(kind, document),
+        gpus_per_node=gpus_per_pod(document),
     )
+
+
+def gpus_per_pod(document: Mapping[str, Any]) -> int | None:
+    """GPUs, or other accelerators, of the pod that requests most of them; None if a runtime tells, or a value is no number."""
+    spec = document.get("spec") or {}
+    if "runtimeRef" in spec:
+        return None
+    try:
+        return max(
+            (
+                sum(_gpus(container) for container in template["spec"]["containers"])
+                for template in find_templates(spec)
+            ),
+            default=0,
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):  # the API server refuses it
+        return None
+
+
+def _gpus(container: Mapping[str, Any]) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return sum(int(value) for name, value in limits.items() if computes(name))
 
 
 def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
