@@ -60,13 +60,13 @@ class KnownNodes:
         return {name: node.shape for name, node in self._all.items()}
 
     @property
-    def launched(self) -> list[tuple[str, float]]:
-        """The instance types of the present nodes whose launch time is known, with that time (Unix seconds)."""
-        return [
-            (node.shape.instance_type, node.launched_at)
-            for node in self.present.values()
+    def launched(self) -> dict[str, tuple[str, float]]:
+        """The instance types of the present nodes whose launch time is known, with that time (Unix seconds), by name."""
+        return {
+            name: (node.shape.instance_type, node.launched_at)
+            for name, node in self.present.items()
             if node.shape.instance_type is not None and node.launched_at is not None
-        ]
+        }
 
     @property
     def only(self) -> Shape | None:
@@ -106,10 +106,10 @@ async def known_nodes(
         listed = await clusters.nodes(cluster, wait=_WAIT_S)
     except HyperpodError as error:
         return KnownNodes(known.read_at, known.nodes, str(error))
-    if listed.loading:  # AWS has not said the types yet
-        problem = f"AWS has not listed the nodes of {cluster} yet"
-        return KnownNodes(known.read_at, _merged(known, listed.nodes, time.time()), problem)
     now = time.time()
+    if listed.loading or listed.partial:  # a type or a whole node may be missing
+        problem = f"not all nodes of {cluster} are listed: {'; '.join(listed.notes) or 'AWS has not listed them yet'}"
+        return KnownNodes(known.read_at, _merged(known, listed.nodes, now), problem)
     merged = KnownNodes(now, _merged(known, listed.nodes, now))
     await asyncio.to_thread(write_cache, _file(cluster), _ADAPTER, merged)
     return merged

@@ -65,6 +65,7 @@ class NodeList(Generic[T]):
         loading: Whether more data is on its way.
         changing: Whether instances are being added or removed; then poll again soon.
         notes: Notes for the user, one sentence each.
+        partial: Whether a source has not answered, so that its rows or data are missing.
     """
 
     nodes: list[T]
@@ -73,6 +74,7 @@ class NodeList(Generic[T]):
     loading: bool = False
     changing: bool = False
     notes: tuple[str, ...] = ()
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -346,7 +348,13 @@ class Clusters:
         joined = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
         rows = await asyncio.to_thread(lambda: [node_row(node) for node in joined.nodes])
         return NodeList(
-            rows, joined.as_of, joined.problem, joined.loading, joined.changing, joined.notes
+            rows,
+            joined.as_of,
+            joined.problem,
+            joined.loading,
+            joined.changing,
+            joined.notes,
+            joined.partial,
         )
 
     async def joined_nodes(
@@ -427,7 +435,13 @@ class Clusters:
                 raise _both_failed(error, resolved.problem) from None
             notes += [*_unlisted_notes(resolved.problem), *notes_of(snapshot.value)]
             rows = [JoinedNode(None, node) for node in snapshot.value]
-            return NodeList(rows, snapshot.as_of, snapshot.problem, notes=tuple(notes))
+            return NodeList(
+                rows,
+                snapshot.as_of,
+                snapshot.problem,
+                notes=tuple(notes),
+                partial=resolved.problem is not None,
+            )
         scheduler_task = asyncio.ensure_future(self.scheduler_nodes(configured))
         try:
             await asyncio.wait({scheduler_task, listing}, return_when=asyncio.FIRST_COMPLETED)
@@ -446,14 +460,16 @@ class Clusters:
             notes += [*_unlisted_notes(instances), *notes_of(nodes.value)]
             loading = instances is None
             rows = [JoinedNode(None, node) for node in nodes.value]
-            return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes))
+            return NodeList(
+                rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes), partial=True
+            )
         if not isinstance(nodes, Snapshot):
             notes.append(
                 f"the scheduler of {configured} has not answered yet"
                 if nodes is None
                 else f"the scheduler of {configured} does not answer: {_error_text(nodes)}"
             )
-            return _aws_rows(instances, notes, loading=nodes is None)
+            return replace(_aws_rows(instances, notes, loading=nodes is None), partial=True)
         cluster, more_notes = await self.describe_hyperpod(resolved.hyperpod, resolved.region)
         notes += [*more_notes, *_unlisted_notes(instances.problem, "all"), *notes_of(nodes.value)]
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)

@@ -60,7 +60,7 @@ class JobLog:
         with contextlib.suppress(sqlite3.Error), self._opened() as database:
             # Those that run are always written: the time at which they were seen last is their end if they vanish.
             changed = [
-                (*key, ended, now, to_json(started[key], Job))
+                (*key, ended, now, to_json(_with_nodes(database, key, started[key]), Job))
                 for key, (state, ended) in states.items()
                 if state not in JOB_ENDED or self._noted.get(key) != states[key]
             ]
@@ -117,6 +117,17 @@ def _connect(file: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def _with_nodes(database: sqlite3.Connection, key: tuple[str, float], job: Job) -> Job:
+    """A job with the nodes that it had when it was seen before: one that has ended may have no pods any more."""
+    if job.nodes:
+        return job
+    row = database.execute("SELECT row FROM jobs WHERE id = ? AND started = ?", key).fetchone()
+    try:
+        return job if row is None else replace(job, nodes=adapter(Job).validate_json(row[0]).nodes)
+    except ValueError:  # a row of another version
+        return job
 
 
 def _ended(job: Job, ended: float | None) -> Job:

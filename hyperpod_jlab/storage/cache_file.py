@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from hyperpod_jlab.storage.mounts import own_cache_folder
@@ -33,7 +34,8 @@ def write_cache(name: str, kind: TypeAdapter[T], content: T) -> None:
     folder = own_cache_folder()
     if folder is None:
         return
-    temporary = folder / f"{name}.{os.getpid()}"
+    # Several threads of a server may write the same file.
+    temporary = folder / f"{name}.{os.getpid()}.{threading.get_ident()}"
     with contextlib.suppress(OSError):
         temporary.write_bytes(kind.dump_json(content))
         temporary.replace(folder / name)

@@ -6,7 +6,8 @@ export function csvOf(report: IUsageReport): string {
   const title = ['day', report.by, 'node_hours', 'gpu_hours'];
   const rows = report.days.map(one => [
     one.day,
-    one.key,
+    // Another user may have chosen the key: an apostrophe keeps it from being a formula of a spreadsheet.
+    one.key.replace(/^(?=[=+\-@])/, "'"),
     one.node_hours.toFixed(6),
     one.gpu_hours.toFixed(6),
     one.amount?.toFixed(6) ?? ''

@@ -237,6 +237,11 @@ def test_a_cluster_without_a_tag(account, hpj):
     done = hpj("bill", "ml-cluster", "--yes", "--json")
     assert done.error["code"] == "no_cost_tag"
     assert "Key=ClusterName,Value=ml-cluster" in done.error["hint"]
+    tags["ClusterName"] = ""
+    assert hpj("bill", "ml-cluster", "--yes", "--json").error["code"] == "no_cost_tag"
+    empty = hpj("bill", "ml-cluster", "--tag", "ClusterName=", "--yes", "--json")
+    assert (empty.code, empty.error["detail"]) == (2, {"field": "tag"})
+    del tags["ClusterName"]
     tags["project"] = "ml-cluster"
     assert str(ask().tag) == "project=ml-cluster"
     tags["other"] = "ml-cluster"

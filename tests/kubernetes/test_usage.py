@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.features.cost.service import read_usage
 from hyperpod_jlab.run.cost import read_run_cost
 from hyperpod_jlab.run.history import read_ended_jobs
@@ -36,6 +37,12 @@ async def test_runs_and_the_jobs_that_were_seen(session: KubernetesSession) -> N
     both = await read_usage(session.hyperpod, "cluster", time.time() - 3600, None, names)
     assert [(one.key, one.runs) for one in both.rows] == [(CLUSTER, row.runs)]
     assert f"{CLUSTER} and again are the same cluster" in " ".join(both.notes)
+    # The cluster does not tell the run of another user's job; its records do.
+    job_id = (await session.hyperpod.runs.get(run_id)).scheduler_id
+    seen = Job(f"pytorchjob/{job_id}", "x", "bob", "running", started_at=time.time() - 60)
+    session.hyperpod.job_log(CLUSTER).note([seen])
+    again = await read_usage(session.hyperpod, "cluster", time.time() - 3600, None, [CLUSTER])
+    assert [one.runs for one in again.rows] == [row.runs]
     page = await read_ended_jobs(session.hyperpod, CLUSTER)
     gone = next(job for job in page.jobs if "others" in job.name)
     assert (gone.state, gone.reason) == ("unknown", "its end was not seen")

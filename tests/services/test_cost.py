@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hyperpod_jlab.clusters.node_shapes import known_nodes
+from hyperpod_jlab.clusters.service import Clusters, NodeList
+from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.config import CostConfig
 from hyperpod_jlab.core.cost import Execution, Price, Prices, Shape
 from hyperpod_jlab.core.records import (
@@ -18,6 +22,7 @@ from hyperpod_jlab.core.records import (
     RunRecords,
 )
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.protocol import NativeFacts
 from hyperpod_jlab.features.cost.models import UsageCounter, Use, csv_rows, days_of
 from hyperpod_jlab.run.cost import Estimate, estimate_of, executions_of, limit_findings
 
@@ -26,6 +31,9 @@ P5, G5 = Shape("p5", 192, 8), Shape("g5", 32, 1)
 PRICES = Prices(
     "USD", {"p5": [Price("p5", 100, "configuration")], "g5": [Price("g5", 3, "configuration")]}
 )
+
+
+NATIVE = JobSpec.model_validate({"source": {"kind": "native", "path": "job.sbatch"}})
 
 
 def spec(**fields: Any) -> JobSpec:
@@ -84,6 +92,18 @@ def test_estimate(
     for value, expected in ((found.per_hour, per_hour), (found.at_most, at_most)):
         assert value == (None if expected is None else pytest.approx(expected))
     assert (limit is None) == any("no time limit" in note for note in found.notes)
+
+
+def test_a_native_file_is_counted_by_what_it_asks_for() -> None:
+    facts = NativeFacts(nodes=2, array="0-9%4", gpus_per_node=8, time_limit=3600)
+    found = estimate_of(NATIVE, {P5}, PRICES, None, facts=facts, now=0)
+    assert (found.per_hour, found.at_most, found.gpu_hours, found.gpus) == (800, 2000, 160, 64)
+    found = estimate_of(NATIVE, {P5}, PRICES, 3600, facts=NativeFacts(gpus_per_node=None), now=0)
+    assert (found.at_most, found.gpu_hours, found.gpus) == (100, None, None)
+    limits = CostConfig.model_validate({"refuse_over": 200, "refuse_gpu_hours_over": 10})
+    (warning,) = limit_findings(found, limits, accepted=False)
+    assert warning.code == "cost_unknown"
+    assert "the limit of 10.00 GPU-hours was not checked" in warning.message
 
 
 def estimate(per_hour: float | None, at_most: float | None, gpu_hours: float | None) -> Estimate:
@@ -213,6 +233,50 @@ def test_usage_is_summed_by_key_and_day_whatever_the_order() -> None:
         assert [(row.key, row.runs, round(row.gpu_hours, 9)) for row in report.rows] == [
             (row.key, row.runs, round(row.gpu_hours, 9)) for row in reports[0].rows
         ]
+
+
+def test_a_key_of_another_user_is_no_formula_and_no_escape_sequence() -> None:
+    counter = UsageCounter("notebook", 0, DAY, "USD")
+    for text in ("=1+1", "a\x1b[2J"):
+        use = Use("1", Execution(0, HOUR, ("a",)), "bob", notebook=text)
+        counter.add("c", use, {"a": P5}, PRICES)
+    keys = [line[1] for line in csv_rows(counter.report())[1:]]
+    assert keys == ["'=1+1", "a\\x1b[2J"]
+
+
+def test_hours_before_a_node_was_replaced_do_not_hide_that_it_is_idle() -> None:
+    counter = UsageCounter("user", 0, 30 * DAY, "USD")
+    counter.add_nodes("c", {"a": ("p5", 20 * DAY), "b": ("g5", 0)}, PRICES)
+    for name, begin, end in (("a", 0, 21), ("gone", 0, 30), ("b", 0, 30)):
+        use = Use(name, Execution(begin * DAY, end * DAY, (name,)), "bob")
+        counter.add("c", use, {"a": P5, "b": G5, "gone": P5}, PRICES)
+    idle = [(row.instance_type, row.idle_hours) for row in counter.report().idle]
+    assert idle == [("p5", 9 * 24), ("g5", 0)]
+
+
+class Listing(Clusters):
+    """Clusters whose next list of nodes is given."""
+
+    def __init__(self) -> None:
+        self.next = NodeList[Node]([])
+
+    async def nodes(self, *_: Any, **__: Any) -> NodeList[Node]:
+        return self.next
+
+
+async def test_a_list_of_nodes_with_a_source_missing_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    clusters = Listing()
+    clusters.next = NodeList([Node("i-1", "running", instance_type="ml.p5.48xlarge")], partial=True)
+    partial = await known_nodes(clusters, "c")
+    assert "not all nodes of c are listed" in str(partial.problem)
+    clusters.next = NodeList([Node("a", "idle", cpus=4, launched_at=5.0, instance_type="ml.x")])
+    whole = await known_nodes(clusters, "c")
+    assert (whole.problem, list(whole.present)) == (None, ["a"])
+    clusters.next = NodeList([])
+    assert (await known_nodes(clusters, "c")).present == whole.present
 
 
 def test_days_have_no_gaps() -> None:

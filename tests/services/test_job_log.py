@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def test_the_end_that_the_cluster_tells_stays_and_a_second_execution_is_another_
     log.note([job("a", "running", 60.0)], now=110)
     log.note([job("a", "succeeded", 60.0, end=120.0)], now=130)
     assert seen(log) == [("a", "succeeded", 120.0), ("a", "failed", 50.0)]
+
+
+def test_an_ended_job_keeps_the_nodes_that_it_had() -> None:
+    log = JobLog("c")
+    log.note([replace(job("a"), nodes=("n1", "n2"))], now=100)
+    JobLog("c").note([job("a", "succeeded", end=50.0)], now=110)
+    assert [(one.state, one.nodes) for one in log.between(0, 1e9)] == [("succeeded", ("n1", "n2"))]
 
 
 def test_old_rows_are_forgotten_and_a_damaged_file_is_begun_anew(cache: Path) -> None:

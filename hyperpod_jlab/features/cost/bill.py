@@ -153,7 +153,7 @@ def choose_tag(cluster: HyperpodCluster, tags: list[tuple[str, str]]) -> CostTag
         InvalidInputError: There is none (``no_cost_tag``).
     """
     by_key = dict(tags)
-    if DEFAULT_KEY in by_key:
+    if by_key.get(DEFAULT_KEY):  # an empty value asks for what does not have the tag
         return CostTag(DEFAULT_KEY, by_key[DEFAULT_KEY])
     named = [key for key, value in tags if value == cluster.name]
     if len(named) == 1:

@@ -31,8 +31,8 @@ def parse_tag(text: str) -> CostTag:
     Raises:
         InvalidInputError: It is not written so.
     """
-    key, equals, value = text.partition("=")
-    if not key or not equals:
+    key, _, value = text.partition("=")
+    if not key or not value:
         raise InvalidInputError(
             f"'{text[:60]}' is not a tag",
             hint="write KEY=VALUE, such as ClusterName=ml-cluster",

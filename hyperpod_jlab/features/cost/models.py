@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -18,6 +18,7 @@ from hyperpod_jlab.core.cost import (
     idle_cost,
     share_of_node,
 )
+from hyperpod_jlab.core.text import printable
 from hyperpod_jlab.core.wire import Time
 
 By = Literal["user", "account", "queue", "notebook", "cluster"]
@@ -141,6 +142,32 @@ class _Sum:
         self.amount = None if amount is None or self.amount is None else self.amount + amount
 
 
+@dataclass
+class _Present:
+    """The nodes that a cluster has now, by name, with types and launch times, and the hours by type that jobs had of them since."""
+
+    nodes: Mapping[str, tuple[str, float]]
+    prices: Prices
+    used: dict[str, float] = field(default_factory=dict)
+
+    def use(self, name: str, share: float, start: float, end: float) -> None:
+        """Count a share of a node. What a node of this name did before this one was launched does not count: it was replaced."""
+        if name in self.nodes:
+            instance_type, launched_at = self.nodes[name]
+            hours = share * max(0.0, end - max(start, launched_at)) / HOUR_S
+            self.used[instance_type] = self.used.get(instance_type, 0.0) + hours
+
+    def idle(self, begin: float, end: float) -> list[IdleRow]:
+        """What was idle in a period, at the prices of its end."""
+        there: dict[str, float] = {}
+        for instance_type, launched_at in self.nodes.values():
+            hours = max(0.0, end - max(begin, launched_at)) / HOUR_S
+            there[instance_type] = there.get(instance_type, 0.0) + hours
+        now = {name: self.prices.over(name, end, end)[0][2] for name in there}
+        known = {name: price.price for name, price in now.items() if price is not None}
+        return idle_cost(there, self.used, known)
+
+
 class UsageCounter:
     """Sums up jobs, in any order and in parts: its memory hardly grows with their number.
 
@@ -158,7 +185,7 @@ class UsageCounter:
         self._seen: dict[str, _SeenIds] = {}
         self._rows: dict[str, _Sum] = {}
         self._days: dict[tuple[str, str], _Sum] = {}
-        self._idle: list[IdleNodes] = []
+        self._present: dict[str, _Present] = {}
         self._allocated: dict[tuple[str, str], float] = {}
 
     def add(
@@ -184,10 +211,13 @@ class UsageCounter:
         key = (cluster if self._by == "cluster" else getattr(use, self._by)) or NONE
         row = self._rows.setdefault(key, _Sum())
         row.jobs += self._seen.setdefault(cluster, _SeenIds()).add(use.job_id)
-        for instance_type, share in _shares(use.execution, shapes, default):
+        present = self._present.get(cluster)
+        for name, instance_type, share in _shares(use.execution, shapes, default):
             key_of_type = (cluster, instance_type)
             hours = self._allocated.get(key_of_type, 0.0) + share * (end - start) / HOUR_S
             self._allocated[key_of_type] = hours
+            if present is not None:
+                present.use(name, share, start, end)
         for day, begin, stop in days_of(start, end):
             part = replace(use.execution, started_at=begin, ended_at=stop)
             cost = cost_of([part], shapes, prices, now=stop, default=default)
@@ -196,24 +226,17 @@ class UsageCounter:
                 cost.node_hours, cost.gpu_hours, cost.amount
             )
 
-    def add_nodes(self, cluster: str, nodes: Iterable[tuple[str, float]], prices: Prices) -> None:
-        """Count what a cluster's nodes were there for. Call it after its uses.
+    def add_nodes(
+        self, cluster: str, nodes: Mapping[str, tuple[str, float]], prices: Prices
+    ) -> None:
+        """Count for how long a cluster's nodes were there, to find those that are idle. Call it before its uses are added.
 
         Args:
             cluster: The cluster.
-            nodes: The nodes that it has now: instance type, and when each was launched (Unix seconds).
+            nodes: The nodes that it has now, by name: instance type, and when each was launched (Unix seconds).
             prices: Their prices.
         """
-        present: dict[str, float] = {}
-        for instance_type, launched_at in nodes:
-            hours = max(0.0, self._end - max(self._begin, launched_at)) / HOUR_S
-            present[instance_type] = present.get(instance_type, 0.0) + hours
-        used = self.allocated(cluster)
-        now = {name: prices.over(name, self._end, self._end)[0][2] for name in present}
-        known = {name: price.price for name, price in now.items() if price is not None}
-        self._idle += [
-            IdleNodes(**vars(row), cluster=cluster) for row in idle_cost(present, used, known)
-        ]
+        self._present[cluster] = _Present(nodes, prices)
 
     def allocated(self, cluster: str) -> dict[str, float]:
         """Hours of nodes that jobs had on a cluster, by instance type; of a node that a job had in part, its share."""
@@ -237,20 +260,24 @@ class UsageCounter:
             self._currency,
             tuple(rows),
             tuple(days),
-            tuple(self._idle),
+            tuple(
+                IdleNodes(**vars(row), cluster=cluster)
+                for cluster, present in self._present.items()
+                for row in present.idle(self._begin, self._end)
+            ),
             tuple(dict.fromkeys(notes)),
         )
 
 
 def _shares(
     execution: Execution, shapes: Mapping[str, Shape], default: Shape | None
-) -> Iterable[tuple[str, float]]:
-    """The share that an execution had of each of its nodes whose type is known, with the type."""
+) -> Iterable[tuple[str, str, float]]:
+    """The nodes of an execution whose types are known: name, type, and the share that it had."""
     count = len(execution.nodes)
     for name in execution.nodes:
         shape = shapes.get(name, default)
         if shape is not None and shape.instance_type is not None:
-            yield shape.instance_type, share_of_node(execution, shape, count)
+            yield name, shape.instance_type, share_of_node(execution, shape, count)
 
 
 def uses_of_job(job: Job, notebook: str | None) -> list[Use]:
@@ -277,6 +304,11 @@ def days_of(start: float, end: float) -> Iterable[tuple[str, float, float]]:
         moment = until
 
 
+def _cell(key: str) -> str:
+    """A key, which another user may have chosen, for a terminal and a spreadsheet: an apostrophe keeps it from being a formula."""
+    return printable(f"'{key}" if key.startswith(("=", "+", "-", "@")) else key)
+
+
 def csv_rows(report: UsageReport) -> list[tuple[str, ...]]:
     """The days of a report as rows of a table, with a title row."""
     title = ("day", report.by, "node_hours", "gpu_hours", f"amount_{report.currency.lower()}")
@@ -285,7 +317,7 @@ def csv_rows(report: UsageReport) -> list[tuple[str, ...]]:
         *(
             (
                 one.day,
-                one.key,
+                _cell(one.key),
                 f"{one.node_hours:.6f}",
                 f"{one.gpu_hours:.6f}",
                 "" if one.amount is None else f"{one.amount:.6f}",

@@ -27,6 +27,7 @@ from hyperpod_jlab.run.listing import RunFilter
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.run import Run
+    from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.run.services import Hyperpod
 
 MAX_PERIOD_S = 400 * 86_400
@@ -161,6 +162,7 @@ async def _count(
     types = {shape.instance_type for shape in shapes.values()} or {None}
     read = await read_prices(hyperpod.clusters, hyperpod.settings, cluster, types)
     notes = list(read.notes)
+    counter.add_nodes(cluster, known.launched, read.prices)
 
     def add(uses: Iterable[Use]) -> None:
         for use in uses:
@@ -180,7 +182,6 @@ async def _count(
     else:
         await asyncio.to_thread(add, await _recorded_uses(hyperpod, own_runs, period))
         notes.append(await _count_seen(hyperpod, names, add, period, own_runs))
-    counter.add_nodes(cluster, known.launched, read.prices)
     return notes
 
 
@@ -197,12 +198,20 @@ async def _recorded_uses(
     for run in runs:
         if not _is_in(run, period):
             continue
+        spec = await asyncio.to_thread(_spec_of, hyperpod, run)
         for one in await hyperpod.runs.children(run.run_id) if run.children else (run,):
             uses += [
                 Use(one.run_id, execution, run.user, None, run.queue, run.notebook)
-                for execution in executions_of_row(one)
+                for execution in executions_of_row(one, spec)
             ]
     return uses
+
+
+def _spec_of(hyperpod: Hyperpod, run: Run) -> JobSpec | None:
+    """The spec of a run; None if it cannot be read, or the run was deleted just now."""
+    with contextlib.suppress(HyperpodError):
+        return hyperpod.runs.bundle(run.run_id).spec()
+    return None
 
 
 async def _count_seen(
@@ -222,7 +231,13 @@ async def _count_seen(
             key = (job.account, job.scheduler_id.rpartition("/")[2], job.started_at)
             if key not in seen or job.run_id is not None:
                 seen[key] = job
+    # The cluster tells the run of this user's jobs only; a run of another user has its job's id in its records.
     run_ids = {run.run_id for run in runs}
-    others = [job for job in seen.values() if job.run_id not in run_ids]
+    job_ids = {run.scheduler_id for run in runs}
+    others = [
+        job
+        for job in seen.values()
+        if job.run_id not in run_ids and job.scheduler_id.rpartition("/")[2] not in job_ids
+    ]
     await asyncio.to_thread(add, _uses_of(others, {}))
     return await log_note(hyperpod, names[0])

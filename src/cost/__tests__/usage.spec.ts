@@ -120,12 +120,14 @@ describe('The CSV of usage', () => {
   it('has the columns of the command, and quotes', () => {
     const days = [
       day('2026-10-30', 'a "b", c', 1 / 3),
-      { ...day('2026-10-31', 'ana', 8), amount: null }
+      { ...day('2026-10-31', 'ana', 8), amount: null },
+      day('2026-10-31', '=1+1', 8)
     ];
     expect(csvOf(report({ days }))).toBe(
       'day,user,node_hours,gpu_hours,amount_usd\n' +
         '2026-10-30,"a ""b"", c",1.041667,0.333333,0.666667\n' +
-        '2026-10-31,ana,2.000000,8.000000,\n'
+        '2026-10-31,ana,2.000000,8.000000,\n' +
+        "2026-10-31,'=1+1,2.000000,8.000000,16.000000\n"
     );
     expect(csvName(report())).toBe(
       'usage-by-user-2026-10-30-to-2026-11-01.csv'
