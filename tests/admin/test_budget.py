@@ -88,9 +88,9 @@ def test_apply_changes_only_what_differs(account, run):
     ).ok()
     assert [(step["kind"], step["target"]) for step in plan.json["steps"]] == [
         ("change", f"budget {NAME}"),
+        ("delete", "alert at 100 % in actual costs"),
         ("keep", "alert at 80 % in actual costs"),
         ("create", "alert at 90 % in actual costs"),
-        ("delete", "alert at 100 % in actual costs"),
         ("keep", "alert at 100 % in forecast costs"),
     ]
     assert "call" not in plan.json["steps"][0]
@@ -122,6 +122,8 @@ def test_a_budget_of_the_same_name_that_is_not_ours_stays(account, run, verb):
     run("apply", *WANTED, "--yes").ok()
     held = account.account.budgets[NAME]
     held.tags.clear()
+    if verb[0] == "plan":
+        del held.description["BudgetLimit"]  # AWS adjusts the amount
     before = changes(account)
     done = run(*verb, "--json")
     assert (done.code, done.error["code"]) == (2, "not_ours")

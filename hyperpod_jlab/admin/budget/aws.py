@@ -27,6 +27,8 @@ async def read_budget(aws: Aws, place: Arn, name: str) -> Budget | None:
         for notification in page["Notifications"]:
             alert = Alert(str(notification["NotificationType"]), float(notification["Threshold"]))
             alerts[alert] = await _subscribers(aws, {**common, "Notification": notification})
+    # A budget without a fixed amount, which only somebody else can have made, has no limit.
+    limit = description.get("BudgetLimit", {"Amount": "0", "Unit": "USD"})
     tags = await aws.call(
         "budgets",
         "ListTagsForResource",
@@ -34,8 +36,8 @@ async def read_budget(aws: Aws, place: Arn, name: str) -> Budget | None:
     )
     return Budget(
         name,
-        float(description["BudgetLimit"]["Amount"]),
-        str(description["BudgetLimit"]["Unit"]),
+        float(limit["Amount"]),
+        str(limit["Unit"]),
         description.get("CostFilters"),
         alerts,
         is_ours=any(one["Key"] == OUR_TAG for one in tags.get("ResourceTags", ())),

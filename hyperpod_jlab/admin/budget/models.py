@@ -253,8 +253,16 @@ def _update(account: str, actual: Budget, desired: Budget) -> BudgetStep:
     return BudgetStep("change", target, detail, ("UpdateBudget", call))
 
 
-def _alert_steps(account: str, actual: Budget, desired: Budget) -> Iterator[BudgetStep]:
-    """The steps for alerts. An alert whose subscribers differ is deleted and created again, because an alert can have only one SNS topic."""
+def _alert_steps(account: str, actual: Budget, desired: Budget) -> list[BudgetStep]:
+    """The steps for alerts, deletions first, because a budget can have only so many.
+
+    An alert whose subscribers differ is deleted and created again, because an alert can have only one SNS topic.
+    """
+    steps = _steps_by_alert(account, actual, desired)
+    return sorted(steps, key=lambda step: step.kind != "delete")
+
+
+def _steps_by_alert(account: str, actual: Budget, desired: Budget) -> Iterator[BudgetStep]:
     for alert in sorted({*actual.alerts, *desired.alerts}):
         before, after = actual.alerts.get(alert), desired.alerts.get(alert)
         common = {
