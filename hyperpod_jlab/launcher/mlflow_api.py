@@ -89,9 +89,9 @@ class MlflowApi:
             self._headers[self._sagemaker.header] = tracking_uri
             self._address = self._sagemaker.address
         else:
-            self._address = tracking_uri.rstrip("/")
+            self._address = re.sub(r"(?<=://)[^/]*@", "", tracking_uri.rstrip("/"))
             self._log_in()
-        self._host = re.sub(r"^https?://", "", self._address)
+        self._host = re.sub(r"^https?://", "", without_user_info(self._address))
         self._opener = self._make_opener()
 
     def post(self, path: str, document: Mapping[str, Any]) -> Dict[str, Any]:
@@ -143,9 +143,11 @@ class MlflowApi:
     def _log_in(self) -> None:
         import base64
 
-        user = self._environment.get("MLFLOW_TRACKING_USERNAME")
-        password = self._environment.get("MLFLOW_TRACKING_PASSWORD")
-        token = self._environment.get("MLFLOW_TRACKING_TOKEN")
+        # A secret that was made of a file often ends with the file's last line end.
+        user, password, token = (
+            self._environment.get("MLFLOW_TRACKING_" + name, "").strip("\r\n")
+            for name in ("USERNAME", "PASSWORD", "TOKEN")
+        )
         if user and password:  # in this order, as MLflow itself does
             text = base64.b64encode(("%s:%s" % (user, password)).encode("utf-8")).decode("ascii")
             self._headers["Authorization"] = "Basic " + text
@@ -196,7 +198,12 @@ class MlflowApi:
                 body = self._read(response)
         except urllib.error.HTTPError as error:
             raise self._fault(error) from None
-        except (OSError, ValueError, http.client.HTTPException, RecursionError) as error:
+        except (ValueError, http.client.InvalidURL):  # their texts have the password or the token
+            raise MlflowFault(
+                "MLflow at %s cannot be asked: its address or a header is invalid; check %s and MLFLOW_TRACKING_TOKEN"
+                % (self._host, MLFLOW_URI)
+            ) from None
+        except (OSError, http.client.HTTPException, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             if isinstance(reason, ConnectionRefusedError):
                 raise MlflowFault("MLflow at %s refuses connections" % self._host) from None
@@ -230,7 +237,7 @@ class MlflowApi:
             size += len(part)
             if time.monotonic() > end:
                 raise TimeoutError("timed out")
-        raise ValueError("its answer is too long")
+        raise MlflowFault("MLflow at %s did not answer: its answer is too long" % self._host)
 
     def _fault(self, error: Any) -> MlflowFault:
         status, code, text = int(error.code), "", ""
@@ -360,6 +367,11 @@ def started_at(run: Mapping[str, Any]) -> int:
         return int(run["info"]["start_time"])
     except (KeyError, TypeError, ValueError):
         return 0
+
+
+def without_user_info(address: str) -> str:
+    """An address as a message may show it: without a user and a password, even one with a slash."""
+    return re.sub(r"(?<=://).*@", "", address, flags=re.DOTALL)
 
 
 def one_line(text: str) -> str:

@@ -12,6 +12,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from .bundle_files import AttemptPaths, BundleFiles, read_json
+from .environment import mask_secrets
 from .errors import LauncherError
 from .metrics import MetricFile, write_note
 from .mlflow_api import (
@@ -24,6 +25,7 @@ from .mlflow_api import (
     mlflow_tags,
     pick_mlflow_run,
     tags_of,
+    without_user_info,
 )
 from .processes import Child, Children
 from .ranks import Launch, rank_command
@@ -129,6 +131,7 @@ class MlflowSender:
         self._run_id = str(plan.get("run_id")) + (".%s" % index if index else "")
         self._paths = paths
         self._environment = environment
+        self._secrets = {name: environment.get(name, "") for name in plan.get("secrets") or ()}
         # The ranks that print are the first or, in pipelines, the last ones.
         nodes = sorted({0, int(plan.get("nodes") or 1) - 1})
         self._tails = [MetricTail(paths.metrics_path(node)) for node in nodes]
@@ -219,7 +222,8 @@ class MlflowSender:
         if api is None:
             uri = self._environment.get(MLFLOW_URI, "")
             if not re.match(r"https?://|arn:", uri):
-                raise MlflowFault("numbers cannot be sent to this tracking server: %s" % uri[:100])
+                shown = without_user_info(uri)[:100]
+                raise MlflowFault("numbers cannot be sent to this tracking server: %s" % shown)
             api = self._api = MlflowApi(uri, self._environment)
         if self._mlflow_run is None:
             self._mlflow_run = self._find_or_make(api)
@@ -319,6 +323,7 @@ class MlflowSender:
         """Say that the server does not take numbers, or takes them again: in the node's log, and as an alarm of the run."""
         if (problem is None) == (self._problem is None):
             return
+        problem = None if problem is None else mask_secrets(problem, self._secrets)
         self._problem = problem
         now = round(time.time(), 3)
         document: Dict[str, Any] = {"time": now, "alarm": MLFLOW_ALARM, "rank": None, "since": now}

@@ -321,7 +321,8 @@ async def test_a_password_is_used_and_stands_nowhere(local: LocalCluster, gate: 
         local,
         gate.url,
         environment={"secrets": {"MLFLOW_TRACKING_TOKEN": ""}},
-        secrets={"MLFLOW_TRACKING_TOKEN": "s3cret-token"},
+        # As a Secret of Kubernetes that was made of a file.
+        secrets={"MLFLOW_TRACKING_TOKEN": "s3cret-token\n"},
     )
     await local.ended(run_id)
     assert {headers.get("Authorization") for _, headers in gate.asked} == {"Bearer s3cret-token"}
@@ -420,6 +421,33 @@ def test_what_is_no_mlflow_server_is_named() -> None:
             api.search(["0"], "x")
     with pytest.raises(MlflowFault, match="refuses connections"):
         api.search(["0"], "x")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"MLFLOW_TRACKING_TOKEN": "s3cr3t\nmore"},
+        {"MLFLOW_TRACKING_TOKEN": "s3cr3t\u2026"},
+        {"MLFLOW_TRACKING_URI": "http://me:s3cr3t@127.0.0.1:9"},
+        {"MLFLOW_TRACKING_URI": "http://me:s3cr3t/s3cr3t@127.0.0.1:9"},
+        {"MLFLOW_TRACKING_URI": "databricks://me:s3cr3t@profile"},
+        {"MLFLOW_TRACKING_URI": "databricks://s3cr3t", "S3CR3T": "s3cr3t\n"},
+    ],
+)
+def test_a_password_stands_in_no_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], changes: dict[str, str]
+) -> None:
+    (tmp_path / "launch.json").write_text(json.dumps({"secrets": ["S3CR3T"]}))
+    folder = str(tmp_path)
+    sender = MlflowSender(
+        AttemptPaths(folder, folder, 1, 0),
+        {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", **changes},
+    )
+    sender._pending = [{"key": "loss", "value": 1, "timestamp": 1, "step": 1}]
+    assert not sender._turn()
+    said = capfd.readouterr().out
+    assert "the run goes on" in said
+    assert "s3cr3t" not in said + str(sender._problem)
 
 
 @pytest.mark.parametrize(
