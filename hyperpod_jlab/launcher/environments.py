@@ -8,6 +8,7 @@ newest one builds and touches it while it does, and the others wait until the en
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -35,7 +36,7 @@ ENVIRONMENTS = "environments"
 REASON_MARK = re.compile("[\u00d7\u2570\u2500\u25b6\u251c]")
 REASON = re.compile("error|cause:|no space|" + REASON_MARK.pattern, re.IGNORECASE)
 """What the lines have that say why an installer failed; uv draws a little tree."""
-CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 
 VARIABLES_ALIKE = (
     ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"),
@@ -165,7 +166,8 @@ class PackageEnvironment:
         path = os.path.join(self._folder, os.path.basename(str(ready.get("build"))))
         if not os.access(os.path.join(path, "bin", "python"), os.X_OK):
             say("the environment %s is damaged; it is built again" % path)
-            os.unlink(os.path.join(self._folder, "ready.json"))
+            with contextlib.suppress(FileNotFoundError):  # another node has found it, too
+                os.unlink(os.path.join(self._folder, "ready.json"))
             return None
         self._check_trusted(path)
         used = os.path.join(self._folder, "used")

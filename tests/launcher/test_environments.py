@@ -245,6 +245,17 @@ def test_a_damaged_environment_is_built_again(partition, index, tmp_path):
     assert "is damaged; it is built again" in bundle.node_log()
 
 
+def test_two_nodes_may_find_the_same_damage(partition, index, tmp_path, monkeypatch):
+    bundle = add_environment(partition(), *index[1], "alpha")
+    environment = environments.PackageEnvironment(str(bundle.folder), False)
+    folder = tmp_path / ".hyperpod" / "environments" / environment._key()
+    folder.mkdir(parents=True)
+    (folder / "ready.json").write_text('{"format": 1, "build": "build-gone"}')
+    # The other one removes it after this one has read it.
+    monkeypatch.setattr(environments, "say", lambda _: (folder / "ready.json").unlink())
+    assert environment._find() is None
+
+
 def test_a_folder_that_others_may_change_is_not_used(partition, index, tmp_path):
     folder = tmp_path / ".hyperpod" / "environments"
     folder.mkdir(parents=True)
