@@ -104,7 +104,7 @@ class _Requirements:
             option = _OPTION.fullmatch(line)
             if option is None:
                 if line.startswith("-"):
-                    lines.append(line)
+                    lines.append(self.without_credentials(line))
                 elif line:
                     self.add_package(line, lines)
                 continue
@@ -165,14 +165,15 @@ class _Requirements:
 
 
 _OPTION = re.compile(
-    r"(?P<name>-r|--requirement|-c|--constraint|-e|--editable|-i|--index-url|--extra-index-url|-f|--find-links)(?:\s*=\s*|\s+)"
-    r"(?P<value>.+)"
+    r"(?P<name>-[rceif]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links)(?=[\s=]))"
+    r"\s*=?\s*(?P<value>.+)"
 )
 _LONG = {"-i": "--index-url", "-f": "--find-links"}
 _LOCAL = re.compile(r"[./~]|[^;\s\[]*/|[^;\s]*\.(whl|zip|tar\.gz)\b")
 _USER_INFO = re.compile(
-    r"(?P<scheme>\w[\w+.-]*://)(?P<user>[^/\s@:]*)(?P<password>:[^/\s@]*)?@(?=[^\s])"
+    r"(?P<scheme>\w[\w+.-]*://)(?P<user>[^/\s:]*)(?P<password>:[^/\s]*)?@(?=[^\s])"
 )
+"""Up to the last ``@``, as pip reads it: a password may have one, too."""
 _REFERENCE = re.compile(r"(\$\{[A-Z0-9_]+\})+")
 
 

@@ -112,7 +112,8 @@ def test_requirements_with_all_that_pip_knows(tmp_path):
     )
     (tmp_path / "limits.txt").write_text("numpy<3\n")
     (tmp_path / "requirements.txt").write_text(
-        "# nothing\n-r more/base.txt\n-c limits.txt\n--index-url=https://me:hunter2@index.example/simple\n"
+        "# nothing\n-rmore/base.txt\n-c limits.txt\n--index-url=https://me:hunter2@index.example/simple\n"
+        "-fhttps://me:hunter2@h/links\n--index https://me:hunter2@h/short\n-e.\n"
         "six==1.17 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n-e .\n./local[extra]\nfile:///x/y.whl\n"
         "z @ file:///z\nthing @ git+https://tok3n@git.example/a/b@main\nown @ git+ssh://git@git.example/a\n"
         "kept @ https://${USER}:${TOKEN}@files.example/kept.whl\n"
@@ -125,6 +126,8 @@ def test_requirements_with_all_that_pip_knows(tmp_path):
         "numpy>=1 ; python_version > '3'",
         f"--find-links {tmp_path}/more/wheels",
         "--index-url https://index.example/simple",
+        "--find-links https://h/links",
+        "--index https://h/short",
         "six==1.17      --hash=sha256:00      --hash=sha256:11",
         "thing @ git+https://git.example/a/b@main",
         "own @ git+ssh://git@git.example/a",
@@ -132,8 +135,8 @@ def test_requirements_with_all_that_pip_knows(tmp_path):
     ]
     assert document["constraints"] == "numpy<3\n"
     assert "python" not in document
-    assert len(messages(captured, "package_omitted")) == 4
-    assert len(messages(captured, "credentials_omitted")) == 2
+    assert len(messages(captured, "package_omitted")) == 5
+    assert len(messages(captured, "credentials_omitted")) == 4
     assert "hunter2" not in repr(captured)
 
 
@@ -220,6 +223,10 @@ def test_which_lines_of_pip_are_known_before_the_run(arguments, is_plain):
         ("https://${A}@h/x", "https://${A}@h/x"),
         ("https://me:${A}@h/x", "https://me:${A}@h/x"),
         ("https://${A}:b@h/x", "https://h/x"),
+        ("https://me:p@ss@h/x", "https://h/x"),
+        ("https://me@corp:pw@h:80/x@v1", "https://h:80/x@v1"),
+        ("https://${A}:p@${B}@h/x", "https://h/x"),
+        ("git+ssh://git@h:22/x", "git+ssh://git@h:22/x"),
         ("https://h/x@v1", "https://h/x@v1"),
         ("a @ https://h/x", "a @ https://h/x"),
     ],

@@ -23,7 +23,7 @@ from .imports import after_import
 from .once import once
 from .output import Timer
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 
 
 class Lines(list):  # type: ignore[type-arg] # list[str] is no base class before Python 3.9
@@ -314,7 +314,7 @@ def _record_exit(status: int, command: str, frame: types.FrameType) -> None:
     frame.f_globals["_exit_code"] = status
     if status:
         file = os.path.basename(frame.f_code.co_filename)
-        first = _CREDENTIALS.sub("***@", command.strip().split("\n")[0][:80])
+        first = _CREDENTIALS.sub("***@", command.strip().split("\n")[0])[:80]
         print(
             f"hyperpod: {file}, line {frame.f_lineno}: exit code {status}: {first}",
             file=sys.stderr,
