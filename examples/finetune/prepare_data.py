@@ -96,6 +96,8 @@ def main(words=None):
             " for the evaluation: none is left to train on"
         )
     random.Random(args.seed).shuffle(chats)
+    # An index of earlier shards must not stand beside new ones, should this be killed.
+    (folder / "index.json").unlink(missing_ok=True)
     (folder / "held_out.jsonl").write_text(
         "\n".join(chats[: args.held_out]) + "\n", encoding="utf-8"
     )

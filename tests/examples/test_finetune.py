@@ -132,6 +132,27 @@ USER = {"role": "user", "content": "?"}
 ASSISTANT = {"role": "assistant", "content": "!"}
 
 
+def test_an_index_of_other_chats_is_gone_before_the_first_write(tmp_path, module, monkeypatch):
+    import transformers
+
+    def kill(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", kill)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").touch()
+    (tmp_path / "data").mkdir()
+    index = tmp_path / "data" / "index.json"
+    index.write_text("{}")
+    words = [f"--folder={tmp_path}", "--toy-chats=8"]
+    with pytest.raises(ValueError, match="none is left to train on"):
+        module("prepare_data").main([*words, "--held-out=8"])
+    assert index.exists()
+    with pytest.raises(KeyboardInterrupt):
+        module("prepare_data").main([*words, "--held-out=1"])
+    assert not index.exists()
+
+
 def test_each_chat_counts_once(tmp_path, module):
     file = tmp_path / "chats.jsonl"
     chats = [
