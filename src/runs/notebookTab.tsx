@@ -37,6 +37,8 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
   set rank(rank: number) {
     this._rank = rank;
     this.turnTo({ forget: false });
+    // Of a run that has ended, nothing is polled any more.
+    this.start();
   }
 
   /** The notebook as JupyterLab shows it; another one after each change. */
