@@ -20,7 +20,7 @@ from . import failure, records
 MAX_OUTPUT = 16 << 20
 """Bytes of one output, as JSON. A larger one is left out, and its place says so."""
 MAX_FILE, MAX_FILE_OTHERS = 256 << 20, 16 << 20
-"""Bytes of the record of rank 0, and of each other rank."""
+"""Bytes of all outputs in the record of rank 0, and of each other rank. What does not fit is left out, and its place says so."""
 MAX_EVENTS = 10_000
 """Outputs and changes between stdout and stderr that are recorded of one cell."""
 
@@ -56,6 +56,7 @@ class Recorder:
         self._descriptor: int | None = None
         self._process = os.getpid()
         self._bytes_left = MAX_FILE if records.rank() == 0 else MAX_FILE_OTHERS
+        self._is_full = False
         self._events_left = MAX_EVENTS
 
     def start(self) -> None:
@@ -134,8 +135,21 @@ class Recorder:
             record["metadata"] = {}
             self._write_line(_line(record))
             print(f"hyperpod: {note}", file=sys.__stderr__)
-            return
-        self._write_line(line)
+        elif len(line) > self._bytes_left:
+            self._leave_out(record)
+        else:
+            self._bytes_left -= len(line)
+            self._write_line(line)
+
+    def _leave_out(self, record: dict[str, Any]) -> None:
+        """Keep an output's place. It does not count, nor do the other lines: without them, later text would belong to a wrong cell."""
+        note = "not kept in the notebook: the outputs of this rank are larger than it may keep"
+        text = str(record["data"].get("text/plain", ""))[:100]
+        record.update(data={"text/plain": f"{text}\n[{note}]"}, metadata={})
+        self._write_line(_line(record))
+        if not self._is_full:
+            self._is_full = True
+            print(f"hyperpod: an output is {note}", file=sys.__stderr__)
 
     def clear(self, wait: bool) -> None:
         """The cell's outputs so far are no longer shown; with `wait` once there is another."""
@@ -158,10 +172,7 @@ class Recorder:
     def _write_line(self, line: bytes) -> None:
         if self._descriptor is None:
             return
-        self._bytes_left -= len(line)
         try:
-            if self._bytes_left < 0:
-                raise OSError(None, "they are larger than this rank may keep")
             if os.write(self._descriptor, line) != len(line):
                 raise OSError(None, "the disk is full")
         except OSError as error:
