@@ -228,6 +228,20 @@ def test_an_output_that_is_too_large_is_said(lab: Laboratory):
     assert log_of(bundle).with_suffix(".outputs.jsonl").stat().st_size < 10_000
 
 
+def test_outputs_for_which_there_is_no_room_leave_a_place_and_later_cells_are_kept(lab: Laboratory):
+    html = "for n in range(3):\n    display({'text/plain': str(n), 'text/html': 'x' * 7_000_000}, raw=True)"
+    bundle = lab.cells(html, "import sys\nprint('two')\nprint('err', file=sys.stderr)", "3")
+    assert run_recorded(bundle, RANK="1", WORLD_SIZE="2") == 0
+    first, second, third = outputs_of(bundle).values()
+    assert kinds_of(first)[:2] == [["text/html", "text/plain"]] * 2
+    note = "not kept in the notebook: the outputs of this rank are larger than it may keep"
+    assert first.outputs[2]["data"] == {"text/plain": f"2\n[{note}]"}
+    assert [one["text"] for one in second.outputs] == ["two\n", "err\n"]
+    assert third.outputs[0]["data"] == {"text/plain": "3"}
+    assert third.ended_at is not None
+    assert log_of(bundle).read_text().count(note) == 1
+
+
 def test_a_full_disk_ends_the_record_and_not_the_run(lab: Laboratory):
     bundle = lab.cells(
         "print('one')", "import resource, os\nprint('two')", "display('three')", "print('four')"
@@ -312,3 +326,52 @@ def test_all_outputs_together_have_a_limit():
     outputs = read_outputs(record.encode(), 0, lambda *_: "")[1].outputs
     assert sum("text/html" in output["data"] for output in outputs) == 7
     assert "larger than 64 MiB" in outputs[-1]["data"]["text/plain"]
+
+
+def shown(*events: dict[str, Any], log: int = 0) -> list[dict[str, Any]]:
+    """The outputs of a cell with these events, of a log without end."""
+    record = "".join(f"{json.dumps({'at': 0, **event})}\n" for event in events)
+    text = f'{{"at": 0, "cell": 1, "start": 0}}\n{record}'
+    return read_outputs(text.encode(), log, lambda begin, end: "x" * (end - begin))[1].outputs
+
+
+FIGURE = {"output": "display_data", "data": {"image/png": "x" * (8 << 20)}, "display_id": "a"}
+
+
+def test_what_was_replaced_does_not_count():
+    (last,) = shown(*([{"clear": True}, FIGURE] * 20))
+    assert last["data"] == FIGURE["data"]
+    (last,) = shown(FIGURE, *([{**FIGURE, "output": "update"}] * 20))
+    assert last["data"] == FIGURE["data"]
+    # One that was cleared is updated in vain, and counts no more.
+    gone = {**FIGURE, "output": "update"}
+    (last,) = shown(FIGURE, {"clear": False}, *[gone] * 20, {**FIGURE, "display_id": "b"})
+    assert last["data"] == FIGURE["data"]
+
+
+def test_text_counts_and_all_that_follows_has_one_note():
+    switches = [
+        {"stream": name, "at": at << 20} for at, name in enumerate(("stderr", "stdout") * 100, 1)
+    ]
+    *texts, note = shown(*switches, {"at": 1 << 30, "end": 1, "error": {"ename": "E"}}, log=1 << 30)
+    assert note["ename"] == "E"
+    assert "larger than 64 MiB" in texts.pop()["data"]["text/plain"]
+    assert len(texts) == 63
+    assert {len(one["text"]) for one in texts} == {1 << 20}
+
+
+def test_a_record_has_no_more_events_than_a_rank_writes():
+    switches = [{"stream": name, "at": at} for at, name in enumerate(("stderr", "stdout") * 6000)]
+    following = [{"cell": 2, "start": 0, "at": 30_000}, {"at": 30_001, "end": 1}]
+    record = [
+        {"cell": 1, "start": 0, "at": 0},
+        *switches[:-1],
+        {"end": 1, "at": 30_000},
+        *following,
+    ]
+    data = b"\n" * 1000 + "\n".join(map(json.dumps, record)).encode()
+    cells = read_outputs(data, 30_001, lambda begin, end: "x" * (end - begin))
+    assert len(cells[1].outputs) == 10_000
+    assert len(cells[1].outputs[-1]["text"]) > 20_000
+    # What the last event said of the stream was not recorded: a cell begins with stdout.
+    assert [one["name"] for one in cells[2].outputs] == ["stdout"]

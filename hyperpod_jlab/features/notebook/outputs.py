@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from hyperpod_jlab.capture.runtime.recorder import MAX_EVENTS, MAX_OUTPUT
+
 ReadText = Callable[[int, int], str]
 """The text of the log from one offset up to another."""
 
 MAX_OUTPUTS_BYTES = 64 << 20
-"""Bytes of all displayed values in a notebook. What comes after them is left out, and its place says so."""
+"""Bytes of all outputs in a notebook. What does not fit is left out, and its place says so."""
+_MAX_CELLS = 100_000
+_NOT_SHOWN = (
+    f"[not shown: the outputs of this notebook are larger than {MAX_OUTPUTS_BYTES >> 20} MiB]"
+)
+# An iterator: another user's record may be hundreds of millions of lines.
+_LINES = re.compile(rb"^\{.*", re.MULTILINE)
 
 
 @dataclass
@@ -39,9 +47,11 @@ class CellOutputs:
 def read_outputs(record: bytes, log_size: int, read_text: ReadText) -> dict[int, CellOutputs]:
     """The outputs of the cells that have begun, by number, in the order in which they ran."""
     reading = _Reading(log_size, read_text)
-    for line in record.split(b"\n"):
+    for line in _LINES.finditer(record):
+        if line.end() - line.start() > MAX_OUTPUT:
+            continue
         try:
-            event = json.loads(line)
+            event = json.loads(line[0])
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):
@@ -61,6 +71,7 @@ class _Reading:
         self._clears_next = False
         self._displayed: dict[str, list[dict[str, Any]]] = {}
         self._bytes_left = MAX_OUTPUTS_BYTES
+        self._events_left = 0
 
     def take(self, event: dict[str, Any]) -> None:
         """One line of the record."""
@@ -69,16 +80,22 @@ class _Reading:
             return
         if "cell" in event:
             self._begin(event, at)
-        elif event.get("stream") in ("stdout", "stderr"):
+        elif "end" in event:
+            self._end(event, at)
+        elif self._events_left > 0:
+            self._events_left -= 1
+            self._put(event, at)
+
+    def _put(self, event: dict[str, Any], at: int) -> None:
+        """A line of which a cell has a limited number."""
+        if event.get("stream") in ("stdout", "stderr"):
             self._text_until(at)
             self._stream = event["stream"]
         elif "clear" in event:
             self._text_until(at)
             self._clears_next = bool(event["clear"])
             if self._cell is not None and not self._clears_next:
-                self._cell.outputs.clear()
-        elif "end" in event:
-            self._end(event, at)
+                self._clear(self._cell)
         elif isinstance(event.get("data"), dict):
             self._text_until(at)
             self._output(event)
@@ -91,11 +108,16 @@ class _Reading:
 
     def _begin(self, event: dict[str, Any], at: int) -> None:
         number, started = _offset(event["cell"]), _time(event.get("start"))
-        if number is None or started is None:
+        if number is None or number >= _MAX_CELLS or started is None:
             return
+        if number in self.cells:
+            self._clear(self.cells[number])
         self._cell = self.cells[number] = CellOutputs(started)
         self._offset = max(self._offset, min(at, self._log_size))
         self._clears_next = False
+        self._events_left = MAX_EVENTS
+        # It begins so, even if the switch to it was one event too many for the cell before.
+        self._stream = "stdout"
 
     def _end(self, event: dict[str, Any], at: int) -> None:
         self._text_until(at)
@@ -107,28 +129,32 @@ class _Reading:
         if isinstance(error, dict):
             cell.failed = True
             lines = error.get("traceback")
-            cell.outputs.append(
-                {
-                    "output_type": "error",
-                    "ename": _clean(str(error.get("ename"))),
-                    "evalue": _clean(str(error.get("evalue"))),
-                    "traceback": [_clean(str(one)) for one in lines]
-                    if isinstance(lines, list)
-                    else [],
-                }
-            )
+            output: dict[str, Any] = {
+                "output_type": "error",
+                "ename": _clean(str(error.get("ename"))),
+                "evalue": _clean(str(error.get("evalue"))),
+                "traceback": [_clean(str(one)) for one in lines] if isinstance(lines, list) else [],
+            }
+            if not self._has_room(_size(output)):
+                short = {name: output[name][:1000] for name in ("ename", "evalue")}
+                output.update(short, traceback=[_NOT_SHOWN])
+            self._append(cell.outputs, output)
 
     def _text_until(self, at: int) -> None:
         begin, end = self._offset, min(at, self._log_size)
         if self._cell is None or end <= begin:
             return
         self._offset = end
-        text = self._read_text(begin, end)
         outputs = self._outputs(self._cell)
-        if outputs and outputs[-1].get("name") == self._stream:
+        has_room = self._has_room(1)
+        text = self._read_text(begin, end) if has_room else ""
+        size = _size(text) - len('""')
+        is_same = bool(outputs) and outputs[-1].get("name") == self._stream
+        if is_same and has_room and self._has_room(size):
             outputs[-1]["text"] += text
+            self._bytes_left -= size
         else:
-            outputs.append({"output_type": "stream", "name": self._stream, "text": text})
+            self._add(outputs, {"output_type": "stream", "name": self._stream, "text": text})
 
     def _output(self, event: dict[str, Any]) -> None:
         if self._cell is None:
@@ -136,30 +162,59 @@ class _Reading:
         metadata = event.get("metadata")
         data = {kind: _form(kind, value) for kind, value in event["data"].items()}
         metadata = _clean(metadata) if isinstance(metadata, dict) else {}
-        self._bytes_left -= len(json.dumps(data))
-        if self._bytes_left < 0:
-            data = {
-                "text/plain": f"[not shown: the outputs of this notebook are larger than {MAX_OUTPUTS_BYTES >> 20} MiB]"
-            }
-            metadata = {}
         value: dict[str, Any] = {"data": data, "metadata": metadata}
         identity = event.get("display_id")
         if event.get("output") == "update":
-            for output in self._displayed.get(str(identity), []):
+            for output in filter(None, self._displayed.get(str(identity), [])):
+                self._bytes_left += _size(output)
                 output.update(value)
+                if not self._has_room(_size(output)):
+                    output.update(_note())
+                self._bytes_left -= _size(output)
             return
         kind = "execute_result" if event.get("output") == "execute_result" else "display_data"
         output = {"output_type": kind, **value}
+        self._add(self._outputs(self._cell), output)
         if isinstance(identity, str):
             self._displayed.setdefault(identity, []).append(output)
-        self._outputs(self._cell).append(output)
+
+    def _add(self, outputs: list[dict[str, Any]], output: dict[str, Any]) -> None:
+        """Add an output, or a note in its place: one is enough for all that follow."""
+        if not self._has_room(_size(output)):
+            output.clear()
+            if outputs and outputs[-1].get("data") == _note()["data"]:
+                return
+            output.update(_note(), output_type="display_data")
+        self._append(outputs, output)
+
+    def _append(self, outputs: list[dict[str, Any]], output: dict[str, Any]) -> None:
+        outputs.append(output)
+        self._bytes_left -= _size(output)
+
+    def _has_room(self, size: int) -> bool:
+        return size <= self._bytes_left
+
+    def _clear(self, cell: CellOutputs) -> None:
+        """Remove a cell's outputs, which count no longer. An update that comes later finds them empty."""
+        for output in cell.outputs:
+            self._bytes_left += _size(output)
+            output.clear()
+        cell.outputs.clear()
 
     def _outputs(self, cell: CellOutputs) -> list[dict[str, Any]]:
         """The cell's outputs, to which one is added now."""
         if self._clears_next:
             self._clears_next = False
-            cell.outputs.clear()
+            self._clear(cell)
         return cell.outputs
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value))
+
+
+def _note() -> dict[str, Any]:
+    return {"data": {"text/plain": _NOT_SHOWN}, "metadata": {}}
 
 
 _IS_JSON = re.compile(r"application/(.*\+)?json")
