@@ -44,7 +44,8 @@ def sent_document(notebook: Notebook, cells: Sequence[CodeCell]) -> bytes:
     if len(json.dumps([cell.get("attachments") for cell in entries])) > _MAX_ATTACHMENTS:
         for cell in entries:
             cell.pop("attachments", None)
-    return json.dumps(result, indent=1, ensure_ascii=False).encode()
+    # Half of a character, which JSON allows in Markdown, has no UTF-8.
+    return json.dumps(result, indent=1, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _is_whole(notebook: Notebook, cells: Sequence[CodeCell]) -> bool:
@@ -65,9 +66,10 @@ def _with_other_cells(
     for cell, entry in zip(cells, entries, strict=True):
         original = originals.get(cell.number)
         while original is not None and (value := next(rest)) is not original:
-            result += [_other_cell(value)] if value["cell_type"] != "code" else []
+            result += _other_cell(value)
         result.append(entry)
-    result += [_other_cell(value) for value in rest if value["cell_type"] != "code"]
+    for value in rest:
+        result += _other_cell(value)
     return result
 
 
@@ -106,11 +108,14 @@ def _make_ids_unique(entries: Sequence[dict[str, Any]]) -> None:
         seen.add(cell_id)
 
 
-def _other_cell(value: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {
-        name: value[name] for name in ("cell_type", "id", "attachments", "source") if name in value
-    }
-    return {**kept, "metadata": _metadata(value, {"tags", "name", "format", "jupyter"})}
+def _other_cell(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A Markdown or raw cell; nothing for a code cell and for a type that nbformat does not know."""
+    if value["cell_type"] not in ("markdown", "raw"):
+        return []
+    kept = {name: value[name] for name in ("cell_type", "id", "attachments") if name in value}
+    source = value.get("source")
+    kept["source"] = source if isinstance(source, (str, list)) else ""
+    return [{**kept, "metadata": _metadata(value, {"tags", "name", "format", "jupyter"})}]
 
 
 def _metadata(owner: Mapping[str, Any], names: set[str]) -> dict[str, Any]:

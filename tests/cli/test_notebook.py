@@ -72,7 +72,7 @@ def test_execution_counts_are_the_numbers_that_the_errors_name(home: Home, hpj: 
 
 
 def test_a_file_that_was_edited_is_not_replaced(home: Home, hpj: Hpj):
-    submit(hpj, home, "one", "--wait", cells=("print(1)\nprint(2)\n1",))
+    submit(hpj, home, "one", "--wait", cells=("print(1)\nprint(2)\n1", ""))
     path = home.work / "train-one.ipynb"
     hpj("notebook", "one").ok()
     # An editor saves it with other metadata, and splits text into lines.
@@ -80,6 +80,7 @@ def test_a_file_that_was_edited_is_not_replaced(home: Home, hpj: Hpj):
     opened.metadata["language_info"] = {"name": "python"}
     opened.cells[0].metadata["trusted"] = True
     nbformat.write(opened, path)
+    assert json.loads(path.read_text())["cells"][1]["source"] == []
     hpj("notebook", "one").ok()
     document = json.loads(path.read_text())
     document["cells"][0]["source"] = "print('mine')"
@@ -127,13 +128,20 @@ def test_ids_and_kernels_that_nbformat_refuses_are_replaced(home: Home, hpj: Hpj
         document["cells"], ("same", "same", "with space", "fine"), strict=True
     ):
         cell["id"] = cell_id
+    # Half of a character, no text at all, and a type of cell that nbformat does not know.
+    document["cells"] += [
+        {"cell_type": "markdown", "id": "half", "metadata": {}, "source": "\ud83d!"},
+        {"cell_type": "markdown", "id": "empty", "metadata": {}},
+        {"cell_type": "heading", "id": "old", "metadata": {}, "source": "h"},
+    ]
     document |= {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {}}}
     (home.work / "odd.ipynb").write_text(json.dumps(document))
     hpj("submit", "odd.ipynb", "--run-id", "odd", "--no-project-files", "--wait").ok()
     executed = json.loads(hpj("notebook", "odd", "-o", "-").ok().out)
     nbformat.validate(executed)
     ids = [cell["id"] for cell in executed["cells"]]
-    assert (ids[0], ids[3], len(set(ids))) == ("same", "fine", 4)
+    assert (ids[0], ids[3], len(set(ids))) == ("same", "fine", 6)
+    assert [cell["source"] for cell in executed["cells"][4:]] == ["?!", ""]
     assert executed["metadata"]["kernelspec"]["name"] == "python3"
 
 
@@ -141,6 +149,7 @@ def test_ranks_and_attempts(home: Home, hpj: Hpj):
     cells = (
         "import os, sys\nprint('attempt', os.environ['HYPERPOD_ATTEMPT'], 'rank', os.environ['RANK'])",
         "if (os.environ['HYPERPOD_ATTEMPT'], os.environ['RANK']) == ('1', '1'): raise ValueError('once')",
+        "import time\nif os.environ['HYPERPOD_ATTEMPT'] == '1': time.sleep(600)",
     )
     options = ("--processes-per-node", "2", "--launcher", "python", "--max-restarts", "1", "--wait")
     submit(hpj, home, "two", *options, cells=cells)
@@ -155,6 +164,11 @@ def test_ranks_and_attempts(home: Home, hpj: Hpj):
         hpj("notebook", "two", "-o", "-", "--rank", "1", "--attempt", "1").ok().out
     )["cells"][1]
     assert (failed["outputs"][0]["ename"], failed["outputs"][0]["evalue"]) == ("ValueError", "once")
+    killed = json.loads(hpj("notebook", "two", "-o", "-", "--attempt", "1").ok().out)
+    assert killed["metadata"]["hyperpod"]["state"] == "failed"
+    (*_, end) = killed["cells"][2]["outputs"]
+    assert end["traceback"] == [f"The attempt ended in this cell: {end['evalue']}"]
+    assert "raised ValueError" in end["evalue"]
     for words, message in (
         (("--rank", "2"), "two has no rank 2"),
         (("--attempt", "3"), "two has no attempt 3"),

@@ -113,13 +113,13 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def _joined(value: Any) -> Any:
-    """The same without lists of lines."""
+    """The same without lists of lines. An empty text is an empty list, as editors write it."""
     if isinstance(value, dict):
         return {key: _joined(item) for key, item in value.items()}
     if isinstance(value, list):
         is_text = bool(value) and all(isinstance(item, str) for item in value)
         return "".join(value) if is_text else [_joined(item) for item in value]
-    return value
+    return [] if value == "" else value
 
 
 def _target(path: Path) -> Path:

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from hyperpod_jlab.capture.document import NOTEBOOK
 from hyperpod_jlab.core.errors import NotFoundError, StorageError, UnsupportedError
-from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.features.notebook.outputs import CellOutputs, fill_cells, read_outputs
 from hyperpod_jlab.logs.stream import Stream, attempt_folder
 from hyperpod_jlab.run.files import find_sent_paths
@@ -81,15 +81,17 @@ def _read(bundle: BundleReader, run: Run, rank: int, attempt: int | None) -> Exe
     stream = Stream(chosen, node, local)
     folder = bundle.records / "logs" / attempt_folder(chosen)
     outputs = _outputs(folder / stream.file_name, _hint(run, rank, chosen))
-    if run.status.ended and run.state != "succeeded":
-        _tell_end(outputs, run)
+    # Of the newest attempt the run says more: it may have been cancelled.
+    told = next((one for one in run.attempts if one.number == chosen < newest), run.status)
+    if told.state in ENDED and told.state != "succeeded":
+        _tell_end(outputs, "attempt" if chosen < newest else "run", told.reason or told.state)
     fill_cells(document["cells"], outputs, _timestamp)
     document["metadata"]["hyperpod"] = {
         "run_id": run.run_id,
         "cluster": run.cluster,
         "rank": rank,
         "attempt": chosen,
-        "state": run.state,
+        "state": told.state,
     }
     return ExecutedNotebook(
         run.run_id, _source_name(bundle), rank, chosen, run.status.ended, document
@@ -198,13 +200,12 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _tell_end(outputs: dict[int, CellOutputs], run: Run) -> None:
+def _tell_end(outputs: dict[int, CellOutputs], what: str, reason: str) -> None:
     """Show in the cell that was running why it did not end."""
     for cell in outputs.values():
         if cell.ended_at is None:
             cell.failed = True
-            reason = str(run.status.reason or run.state)
-            text = f"The run ended in this cell: {reason}"
+            text = f"The {what} ended in this cell: {reason}"
             cell.outputs.append(
                 {"output_type": "error", "ename": "RunEnded", "evalue": reason, "traceback": [text]}
             )
