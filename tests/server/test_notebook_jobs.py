@@ -111,6 +111,9 @@ async def test_parameters_options_and_the_input_folder_go_along_and_files_come_b
         "import helper\nprint(lr, name, flag, helper.WORD)",
         "import os\nos.makedirs('out', exist_ok=True)\nopen('out/result.txt', 'w').write(os.environ['A'])",
     )
+    notebook = nbformat.read(root / "project/train.ipynb", as_version=4)
+    notebook.cells.append(nbformat.v4.new_markdown_cell("what it\nmeans"))
+    nbformat.write(notebook, root / "project/train.ipynb")
     (root / "project/helper.py").write_text("WORD = 'helped'")
     offered = await jobs.request("GET", "runtime_environments")
     assert (offered[-1]["name"], offered[-1]["label"]) == (LOCAL, LOCAL)
@@ -127,6 +130,7 @@ async def test_parameters_options_and_the_input_folder_go_along_and_files_come_b
     folder, notebook, paths = await jobs.outputs(job, root)
     assert printed(notebook) == ["0.5 x True helped\n"]
     assert "0.5 x True helped" in paths["html"].read_text()
+    assert "what it\nmeans" in paths["html"].read_text()
     assert (folder / "out/result.txt").read_text() == "1 2"
     run = await api.get(f"runs/{job_id}")
     assert (run["name"], run["state"], run["processes_per_node"]) == ("a job", "succeeded", 2)
@@ -138,9 +142,14 @@ async def test_parameters_options_and_the_input_folder_go_along_and_files_come_b
 async def test_jobs_that_fail_or_are_stopped_or_deleted_or_refused(jobs, api, root, jp_serverapp):
     write(root / "fails.ipynb", "print('before')", "1 / 0")
     write(root / "sleeps.ipynb", "print('before')", SLEEP)
+    write(root / "picture.ipynb", "1")
+    picture = nbformat.read(root / "picture.ipynb", as_version=4)
+    picture.cells.append(nbformat.v4.new_markdown_cell("![](attachment:gone.png)"))
+    nbformat.write(picture, root / "picture.ipynb")
     failing = await jobs.create("fails.ipynb")
     stopped = await jobs.create("sleeps.ipynb")
     deleted = await jobs.create("sleeps.ipynb")
+    unmade = await jobs.create("picture.ipynb")  # nbconvert makes no HTML of it
     refused = await jobs.create("fails.ipynb", parameters={"--nodez": "2"})
     with jp_serverapp.web_app.settings["scheduler"].db_session() as session:
         row = Job(runtime_environment_name=LOCAL, input_filename="fails.ipynb", output_formats=[])
@@ -164,6 +173,11 @@ async def test_jobs_that_fail_or_are_stopped_or_deleted_or_refused(jobs, api, ro
     assert (job["status"], job["status_message"]) == ("STOPPED", None)
     for job_id in (stopped, deleted):
         await jobs.wait(lambda job_id=job_id: shown(api, job_id), {"cancelled"})
+
+    job = await jobs.until(unmade, *ENDS)
+    assert job["status"] == "FAILED"
+    assert job["status_message"].startswith("The run succeeded, but its files cannot be copied: ")
+    assert "gone.png" in job["status_message"]
 
     job = await jobs.until(refused, *ENDS)
     assert job["status"] == "FAILED"

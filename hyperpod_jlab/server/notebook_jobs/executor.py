@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
@@ -52,7 +53,8 @@ class HyperPodExecutionManager(DefaultExecutionManager):
             notebook: The executed notebook.
             work: The ranks' working folder.
         """
-        node = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call]
+        # Read as a file would be: nbconvert takes no texts that are lists of lines.
+        node = nbformat.reads(json.dumps(notebook), as_version=4)  # type: ignore[no-untyped-call]
         self.create_output_files(self.model, node)
         if self.model.package_input_folder:
             staging = Path(self.staging_paths["input"]).parent

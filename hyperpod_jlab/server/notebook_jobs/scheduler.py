@@ -18,7 +18,7 @@ from jupyter_server.serverapp import ServerApp
 from sqlalchemy.exc import NoResultFound, SQLAlchemyError
 from traitlets import Type
 
-from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.features.notebook.service import read_executed_notebook
 from hyperpod_jlab.run.services import Hyperpod
@@ -119,7 +119,8 @@ class HyperPodTaskRunner(TaskRunner):
             await self._copy_files(hyperpod, job)
         except NoResultFound:  # the job was deleted
             return
-        except (HyperpodError, OSError, ValueError) as error:
+        # The formats that the user asked for are made by others' code, which raises what it likes.
+        except Exception as error:  # noqa: BLE001
             status = Status.FAILED
             message = f"The run {run.state}, but its files cannot be copied: {error}"
         self._end(job_id, status, message if status == Status.FAILED else None, run)
@@ -130,6 +131,7 @@ class HyperPodTaskRunner(TaskRunner):
         Raises:
             HyperpodError: The run's notebook cannot be read.
             OSError: A file cannot be read or written.
+            Exception: A format cannot be made of the notebook.
         """
         executor = self.scheduler.execution_manager_class(
             job_id=job.job_id,
