@@ -14,7 +14,7 @@ _MOUNT = 'mount -t tmpfs -o "$1" tmpfs "$2" && shift 2 && exec "$@"'
 
 
 def on_small_disk(
-    module: str, case: str, folder: Path, *, options: str = "size=2m,mode=755", timeout: float = 60
+    module: str, case: str, folder: Path, *, options: str = "size=2m,mode=755", timeout: float = 110
 ) -> Any:
     """Run ``python -m MODULE CASE FOLDER`` where FOLDER is a small file system; returns the JSON that it prints last."""
     folder.mkdir(exist_ok=True)

@@ -85,7 +85,10 @@ async def test_queues_have_their_quota_and_say_what_is_wrong(session: Kubernetes
     assert "does not exist" in nowhere.reason
 
 
-async def test_an_estimate_tells_the_share_of_the_quota(session: KubernetesSession) -> None:
+async def test_an_estimate_tells_the_share_of_the_quota(
+    session: KubernetesSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hyperpod_jlab.run.cost._QUOTAS_WAIT_S", 60.0)
     data = {
         "source": {"kind": "command", "command": "true"},
         "queue": "team",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -61,6 +62,20 @@ def processes_with(mark: str) -> list[int]:
         except OSError:
             continue
     return [pid for pid in found if alive(pid)]
+
+
+def kill_processes_with(mark: str) -> None:
+    """Kill all processes with this text in their environment, those too that they start meanwhile."""
+    empty_looks = 0
+    while (
+        empty_looks < 2
+    ):  # a process that executes another program has no environment for a moment
+        left = processes_with(mark)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        empty_looks = 0 if left else empty_looks + 1
+        time.sleep(0.02)
 
 
 @dataclass
@@ -193,6 +208,4 @@ def bundle(tmp_path: Path) -> Iterator[Bundle]:
         if launcher.poll() is None:
             launcher.kill()
         launcher.communicate()
-    left = processes_with(f"HYPERPOD_BUNDLE={made.folder}")
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
+    kill_processes_with(f"HYPERPOD_BUNDLE={made.folder}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -13,7 +12,15 @@ from typing import Any
 
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader, LogBytes, RecordFile
 
-from .conftest import NODE_PYTHON, TIMEOUT, Bundle, free_port, make_bundle, processes_with, until
+from .conftest import (
+    NODE_PYTHON,
+    TIMEOUT,
+    Bundle,
+    free_port,
+    kill_processes_with,
+    make_bundle,
+    until,
+)
 
 
 @dataclass
@@ -101,11 +108,7 @@ class Pods:
         """End a pod as a node's loss does: all of its processes, without a word."""
         pod = self.running.pop(node)
         pod.kill()
-        # A rank may start a process (`sleep`) while the processes are looked for: until none is left.
-        while left := processes_with(self.mark(node)):
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_processes_with(self.mark(node))
         pod.wait()
 
     def mark(self, node: int) -> str:

@@ -21,7 +21,7 @@ from hyperpod_jlab.launcher.errors import LauncherError
 from tests.mounts import on_small_disk
 from tests.tiny_packages import slow_source, wheel
 
-from .conftest import make_bundle, until
+from .conftest import kill_processes_with, make_bundle, until
 
 PYTHON = "{}.{}".format(*sys.version_info[:2])
 SCRIPT = "import sys, alpha; print(alpha.VERSION, sys.prefix)"
@@ -164,6 +164,7 @@ def test_a_killed_builder_is_taken_over(partition, index, tmp_path):
     until(begun.exists, "the build")
     (torn,) = builds(tmp_path)
     launcher.kill()
+    kill_processes_with(f"HYPERPOD_BUNDLE={first.folder}")  # uv, too, as a lost node would
     launcher.wait()
     go.touch()
     assert second.run().returncode == 0, second.node_log()

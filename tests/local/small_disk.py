@@ -107,8 +107,11 @@ async def array_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
         async for run in hyperpod.runs.watch("many.0"):
             if run.status.ended:
                 break
-    await asyncio.sleep(1.0)
-    array = await read_run_cost(hyperpod, "many")
+    before, array = -1.0, await read_run_cost(hyperpod, "many")
+    async with asyncio.timeout(20):  # the launcher tries again to write what did not fit
+        while before != array.node_hours:
+            await asyncio.sleep(3.0)
+            before, array = array.node_hours, await read_run_cost(hyperpod, "many")
     parts = [await read_run_cost(hyperpod, f"many.{index}") for index in range(3)]
     (row,) = (await list_costs(hyperpod, [await hyperpod.runs.get("many")])).values()
     filler.unlink()

@@ -34,9 +34,8 @@ async def test_cancel_leaves_no_process(local: LocalCluster) -> None:
     run = await local.hyperpod.runs.act(run_id, "cancel")
     assert run.state in {"running", "cancelled"}
     while local.processes(run_id):
-        assert time.monotonic() - asked < 1 + 2 + 1, (
-            "processes live beyond the grace (+1 s for a busy machine)"
-        )
+        # Grace and kill take 3 s; the rest is for a busy machine. What was left would live for 300 s.
+        assert time.monotonic() - asked < 20, "processes live beyond the grace"
         await asyncio.sleep(0.05)
     run = await local.ended(run_id)
     assert (run.state, run.status.reason_code) == ("cancelled", None)

@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.slurm.cluster import SlurmTestbed
@@ -43,8 +43,8 @@ class Month:
 
     @classmethod
     def last(cls) -> Month:
-        """The last whole month before now."""
-        now = datetime.now(UTC)
+        """The last whole month, three days after its end at the earliest: what follows it is looked at, too."""
+        now = datetime.now(UTC) - timedelta(days=3)
         months = now.year * 12 + now.month - 1
         first, after = (datetime(m // 12, m % 12 + 1, 1, tzinfo=UTC) for m in (months - 1, months))
         spring = (first.month + 5) % 12 + 1

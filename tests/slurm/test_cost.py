@@ -66,14 +66,14 @@ async def test_ended_jobs_of_everybody_page_by_page(
             "--wrap=true",
         )
         slurm.exec("ctl", *words, user="bob")
-    for _ in range(30):  # the accounting has a job's name a moment after its end
-        page = await read_ended_jobs(session.hyperpod, CLUSTER, 10)
-        if [job.name for job in page.jobs if job.user == "bob"][:1] == ["third"]:
-            break
-        await asyncio.sleep(0.2)
+    newest = list[str]()
+    async with asyncio.timeout(60):  # the accounting has a job a moment after its end
+        while newest != ["third", "second", "first"]:
+            page = await read_ended_jobs(session.hyperpod, CLUSTER, 3, user="bob")
+            newest = [job.name for job in page.jobs]
     names, cursor = list[str](), None
     for _ in range(3):
-        page = await read_ended_jobs(session.hyperpod, CLUSTER, 1, cursor)
+        page = await read_ended_jobs(session.hyperpod, CLUSTER, 1, cursor, user="bob")
         names += [job.name for job in page.jobs]
         cursor = page.next
     assert names == ["third", "second", "first"]
@@ -106,8 +106,16 @@ async def test_a_cluster_with_two_names_is_counted_once(
     clusters["far"] = settings_for(slurm, "ssh").clusters[CLUSTER]
     run_id = await session.submit("sleep 1")
     await session.ended(run_id)
-    await asyncio.sleep(2)  # the accounting learns of it a moment later
-    begin, end = time.time() - 3600, time.time() + 1
+    history = session.hyperpod.engines.get(CLUSTER).history
+    assert history is not None
+    bundle = session.hyperpod.runs.bundle(run_id)
+    async with asyncio.timeout(60):  # the accounting learns of it a moment later
+        while True:
+            executions = await history.executions(bundle)
+            if executions and executions[0].ended_at is not None:
+                break
+            await asyncio.sleep(0.2)
+    begin, end = time.time() - 3600, executions[0].ended_at
 
     async def rows_of(*names: str) -> tuple[list[UsageRow], str]:
         usage = await read_usage(session.hyperpod, "user", begin, end, names)
@@ -153,8 +161,11 @@ async def test_without_accounting_the_runs_are_counted(
 
 
 async def test_an_estimate_takes_the_share_of_the_accounts_hours(
-    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession]
+    slurm: SlurmTestbed,
+    sessions: Callable[..., SlurmSession],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("hyperpod_jlab.run.cost._QUOTAS_WAIT_S", 60.0)
     limit = ("account", "name=root", "set", "GrpTRESMins=gres/gpu=")
     slurm.exec("ctl", "sacctmgr", "--immediate", "modify", *limit[:-1], f"{limit[-1]}6000")
     try:

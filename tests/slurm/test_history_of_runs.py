@@ -46,11 +46,13 @@ async def executions(
 
 
 async def jobs(session: SlurmSession, there: Callable[[list[Job]], bool]) -> list[Job]:
-    """The jobs of the last hour, once the accounting has them."""
+    """The jobs of the last hour, once the accounting has them; none of an earlier controller, which may have had the same ids."""
     now = time.time()
-    for _ in range(30):
+    for _ in range(60):
         parts = history_of(session).jobs_between(now - 3600, now + 600)
-        found = [job async for part in parts for job in part]
+        found = [
+            job async for part in parts for job in part if (job.submitted_at or 0) >= now - 300
+        ]
         if there(found):
             return found
         await asyncio.sleep(1)

@@ -58,6 +58,7 @@ def ran_in(row: Row, begin: int, end: int) -> bool:
     return start < end and (stop == 0 or stop > begin)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "count", [3_000, pytest.param(100_000, marks=pytest.mark.full)], ids=["3000", "100000"]
 )
