@@ -101,6 +101,8 @@ def values(options: Locator) -> list[str]:
 
 
 def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
+    limit = ("account", "name=root", "set", "GrpTRESMins=gres/gpu=6000")
+    slurm.exec("ctl", "sacctmgr", "--immediate", "modify", *limit)
     open_notebook(page, root_lab, write_notebook(root_lab.work, "two.ipynb", [code_cell(STEPS)]))
     page.locator(".jp-Notebook .jp-CodeCell .cm-content").click()
     page.keyboard.press("Control+Shift+Enter")
@@ -130,6 +132,10 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     dialog.get_by_role("button", name="Scheduling").click()
     assert values(offered(dialog, "account")) == ["root"]
     assert values(offered(dialog, "qos")) == ["normal"]
+    dialog.locator('[data-field="resources.gpus_per_node"]').fill("5")
+    dialog.locator('[data-field="time_limit"]').fill("1h")
+    line = dialog.locator(".jp-HyperPod-StatusLine")
+    expect(line).to_contain_text("at most 10 GPU-hours · 10% of the GPU-hours of account root")
     assert violations(page, DIALOG) == []
     page.keyboard.press("Control+Enter")
     shown = page.locator(RUN_PAGE)
@@ -209,6 +215,11 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     shown.get_by_role("button", name="Finished", exact=True).click()
     refresh_until(shown, row(shown, "over"))
     assert violations(page, CLUSTER_PAGE) == []
+    user = shown.get_by_role("searchbox", name="User", exact=True)
+    user.fill("bob")
+    expect(row(shown, "over")).to_have_count(0, timeout=SLOW)
+    user.fill("root")
+    expect(row(shown, "over")).to_be_visible(timeout=SLOW)
 
 
 def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
