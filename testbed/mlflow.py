@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -22,6 +23,8 @@ from typing import Any, Literal, Self
 from testbed.loopback import Handler, Loopback
 
 _READY_S = 90.0
+_TRIES = 3
+"""Starts, each with another port, if its port is taken before it listens."""
 
 Mode = Literal["open", "failing", "denied", "hanging", "gone"]
 
@@ -32,16 +35,37 @@ class MlflowServer:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="hyperpod-mlflow-"))
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port: int | None = None
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Where it is, once it is entered."""
+        assert self._port is not None, "the server was not entered"
         return f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
+        try:
+            for _ in range(_TRIES):
+                if self._await_ready(self._start()):
+                    return self
+            raise RuntimeError(f"MLflow found its port taken {_TRIES} times")
+        except BaseException:
+            self._end()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start it on a port that is free now; it listens some seconds later."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = int(probe.getsockname()[1])
         words = (
             *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"),
             *("--port", str(self._port), "--workers", "1"),
@@ -59,17 +83,12 @@ class MlflowServer:
                 env={**os.environ, **quiet},
                 start_new_session=True,
             )
-        self._await_ready(self._process)
-        return self
+        return self._process
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _end(self) -> None:
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)  # it has workers
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # it has workers
             self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -105,15 +124,18 @@ class MlflowServer:
             found: dict[str, Any] = json.load(response)
             return found
 
-    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _await_ready(self, process: subprocess.Popen[bytes]) -> bool:
+        """Whether it listens; not if it has ended because its port was taken meanwhile."""
         end = time.monotonic() + _READY_S
         while True:
             try:
                 with urllib.request.urlopen(f"{self.url}/health", timeout=5):
-                    return
+                    return True
             except OSError:
                 if process.poll() is not None or time.monotonic() > end:
                     text = (self._folder / "log").read_text(errors="replace")[-2000:]
+                    if process.poll() is not None and "address already in use" in text:
+                        return False
                     raise RuntimeError(f"MLflow did not start:\n{text}") from None
                 time.sleep(0.1)
 

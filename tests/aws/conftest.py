@@ -13,6 +13,7 @@ from botocore.loaders import JSONFileLoader
 
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
+from hyperpod_jlab.features.mlflow import service
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.observability import observe_eks, observe_slurm, scrapes
@@ -94,6 +95,12 @@ def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.M
     forget_session()
     yield monkeypatch
     forget_session()
+
+
+@pytest.fixture
+def patient_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads a run in MLflow waits for the answer, as long as that takes on a busy machine."""
+    monkeypatch.setattr(service, "TIMEOUT_S", 30.0)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.mlflow import MlflowHost, add_mlflow
 from tests.aws.conftest import REGION
 
+pytestmark = pytest.mark.usefixtures("patient_mlflow")
+
 LISTS = ("sagemaker:ListMlflowApps", "sagemaker:ListMlflowTrackingServers")
 
 

@@ -23,6 +23,8 @@ from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
 from tests.aws.shell import Shell
 
+pytestmark = pytest.mark.usefixtures("patient_mlflow")
+
 REFUSALS = ("do not have the permission", "not authorized", "missing_right")
 
 AWS_CLI = Path(__file__).with_name("aws_cli.py")
