@@ -146,10 +146,11 @@ def test_ids_and_kernels_that_nbformat_refuses_are_replaced(home: Home, hpj: Hpj
 
 
 def test_ranks_and_attempts(home: Home, hpj: Hpj):
+    # Rank 1 fails once rank 0 is in the last cell.
     cells = (
-        "import os, sys\nprint('attempt', os.environ['HYPERPOD_ATTEMPT'], 'rank', os.environ['RANK'])",
-        "if (os.environ['HYPERPOD_ATTEMPT'], os.environ['RANK']) == ('1', '1'): raise ValueError('once')",
-        "import time\nif os.environ['HYPERPOD_ATTEMPT'] == '1': time.sleep(600)",
+        "import os, pathlib, time\nattempt, rank = os.environ['HYPERPOD_ATTEMPT'], os.environ['RANK']\nprint('attempt', attempt, 'rank', rank)",
+        "while (attempt, rank) == ('1', '1'):\n    if pathlib.Path('there').exists(): raise ValueError('once')\n    time.sleep(0.05)",
+        "if attempt == '1':\n    print('waiting', flush=True)\n    pathlib.Path('there').touch()\n    time.sleep(600)",
     )
     options = ("--processes-per-node", "2", "--launcher", "python", "--max-restarts", "1", "--wait")
     submit(hpj, home, "two", *options, cells=cells)
