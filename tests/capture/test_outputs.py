@@ -18,6 +18,9 @@ from hyperpod_jlab.features.notebook.outputs import CellOutputs, fill_cells, rea
 from tests.capture.bundles import Bundle, Laboratory, notebook_of
 from tests.capture.output_cells import OUTPUT_CELLS, TORCH_CELLS
 
+# A run has 100 s, and so has a kernel; the first test waits for both.
+pytestmark = pytest.mark.timeout(300)
+
 
 def run_recorded(bundle: Bundle, python: str | None = None, **variables: str) -> int:
     """Run rank 0 as the launcher does, with its log as stdout and stderr; the exit code."""
@@ -335,7 +338,11 @@ def shown(*events: dict[str, Any], log: int = 0) -> list[dict[str, Any]]:
     return read_outputs(text.encode(), log, lambda begin, end: "x" * (end - begin))[1].outputs
 
 
-FIGURE = {"output": "display_data", "data": {"image/png": "x" * (8 << 20)}, "display_id": "a"}
+FIGURE: dict[str, Any] = {
+    "output": "display_data",
+    "data": {"image/png": "x" * (8 << 20)},
+    "display_id": "a",
+}
 
 
 def test_what_was_replaced_does_not_count():

@@ -17,12 +17,15 @@ from hyperpod_jlab.run.preflight import environment_findings
 from hyperpod_jlab.run.submit import Request
 from tests.tiny_packages import wheel
 
+pytestmark = pytest.mark.timeout(300)
+
 PYTHON = "{}.{}".format(*sys.version_info[:2])
 
 
 @pytest.fixture
 def project(local, tmp_path, monkeypatch):
-    """A project whose requirements come from a folder alone."""
+    """A project whose requirements come from a folder alone; its runs have time for a build with a cold cache."""
+    local.deadline = 100.0
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     for name in ("alpha", "beta", "gamma"):

@@ -17,6 +17,9 @@ from hyperpod_jlab.server.notebook_jobs.environments import HyperPodEnvironmentM
 from hyperpod_jlab.server.notebook_jobs.scheduler import HyperPodScheduler
 from tests.server.conftest import DEADLINE
 
+# Some wait several times for DEADLINE.
+pytestmark = pytest.mark.timeout(300)
+
 INSTALLED = Path(__file__).parents[2] / "jupyter-config/scheduler"
 ENDS = {"COMPLETED", "FAILED", "STOPPED"}
 LOCAL = "HyperPod: local"
