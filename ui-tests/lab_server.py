@@ -35,7 +35,7 @@ class LabServer:
     Attributes:
         home: The user's home; `work` in it is the server's root folder.
         work: What the file browser shows.
-        url: The server's base URL, without the token.
+        port: Where it listens, from its first start on.
 
     Args:
         home: See above; its folder is made.
@@ -58,8 +58,7 @@ class LabServer:
         self.work = home / "work"
         self.work.mkdir(parents=True)
         self.application = application
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.port: int | None = None
         #: What the server is started by, such as setpriv.
         self.started_by: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
@@ -82,6 +81,12 @@ class LabServer:
         }
 
     @property
+    def url(self) -> str:
+        """The server's base URL, without the token."""
+        assert self.port is not None, "the server was never started"
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def page_url(self) -> str:
         """Where the application's page is, token included."""
         page = "lab" if self.application == "lab" else "tree"
@@ -99,7 +104,9 @@ class LabServer:
         path.write_text(json.dumps(values))
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it answers; each time on the same port, where its pages look for it."""
+        if self.port is None:
+            self.port = free_port()
         command = [
             *self.started_by,
             PYTHON,
