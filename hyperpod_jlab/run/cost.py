@@ -408,9 +408,7 @@ async def _budget_share(
     return (QuotaShare("AWS budget", budget.currency, budget.limit, budget.spent, share),), ()
 
 
-def _shares_of_hours(
-    allowances: Sequence[Allowance], gpu_hours: float
-) -> tuple[QuotaShare, ...]:
+def _shares_of_hours(allowances: Sequence[Allowance], gpu_hours: float) -> tuple[QuotaShare, ...]:
     """The shares of limits of GPU-hours."""
     return tuple(
         QuotaShare(

@@ -132,8 +132,9 @@ USER = {"role": "user", "content": "?"}
 ASSISTANT = {"role": "assistant", "content": "!"}
 
 
+@pytest.mark.torch
 def test_an_index_of_other_chats_is_gone_before_the_first_write(tmp_path, module, monkeypatch):
-    import transformers
+    transformers = import_module("transformers")
 
     def kill(_):
         raise KeyboardInterrupt
