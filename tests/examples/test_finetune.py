@@ -132,7 +132,6 @@ USER = {"role": "user", "content": "?"}
 ASSISTANT = {"role": "assistant", "content": "!"}
 
 
-@pytest.mark.torch
 def test_an_index_of_other_chats_is_gone_before_the_first_write(tmp_path, module, monkeypatch):
     transformers = import_module("transformers")
 
