@@ -71,6 +71,19 @@ def test_execution_counts_are_the_numbers_that_the_errors_name(home: Home, hpj: 
     assert document["cells"][2]["outputs"][0]["execution_count"] == 3
 
 
+def test_a_run_cannot_say_that_its_outputs_are_trusted(home: Home, hpj: Hpj):
+    submit(hpj, home, "one", "--wait", cells=("1",))
+    bundle = Path(hpj("--json", "show", "one").ok().json["bundle"])
+    for copy in filter(Path.is_file, bundle.rglob("*.ipynb")):
+        document = json.loads(copy.read_text())
+        document["cells"][0]["metadata"].update(trusted=True, mine=True)
+        copy.write_text(json.dumps(document))
+    document = json.loads(hpj("notebook", "one", "-o", "-").ok().out)
+    metadata = document["cells"][0]["metadata"]
+    assert metadata["mine"]
+    assert "trusted" not in metadata
+
+
 def test_a_file_that_was_edited_is_not_replaced(home: Home, hpj: Hpj):
     submit(hpj, home, "one", "--wait", cells=("print(1)\nprint(2)\n1", ""))
     path = home.work / "train-one.ipynb"

@@ -120,6 +120,9 @@ def _sent_document(bundle: BundleReader) -> dict[str, Any]:
         with contextlib.suppress(OSError, ValueError):
             document = from_json(descent.read(path, _MAX_NOTEBOOK_BYTES))
             if _is_notebook(document):
+                for cell in document["cells"]:
+                    # Jupyter would believe it, and run the scripts of a job's outputs.
+                    cell["metadata"].pop("trusted", None)
                 return dict(document)
     raise DamagedBundleError(
         f"the notebook of {bundle.run_id} cannot be read",
