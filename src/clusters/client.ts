@@ -154,7 +154,9 @@ export class ClusterClient {
     const { jobs, ...page } = await this._client.get<Schema<'EndedJobs'>>(
       pathOf(cluster, 'jobs', 'ended'),
       {
-        query: { limit, cursor, user } satisfies Schema<'EndedJobsQuery'>
+        query: { limit, cursor, user } satisfies Schema<'EndedJobsQuery'>,
+        // The accounting of a large cluster is slow.
+        timeout: 120
       }
     );
     return { ...page, rows: jobs, total: null };

@@ -27,7 +27,7 @@ export function Bill(props: {
     () => (asked ? client.askForBill(cluster) : client.bill(cluster)),
     [asked, client, cluster]
   );
-  const { error, value: bill } = useLoaded(load);
+  const { error, retry, value: bill } = useLoaded(load);
   if (error && error.code === NO_BILL) {
     return null;
   }
@@ -49,7 +49,12 @@ export function Bill(props: {
         </p>
       )}
       {error && error.code !== NOT_ASKED && (
-        <ErrorMessage error={error} trans={trans} />
+        <ErrorMessage
+          error={error}
+          trans={trans}
+          // What AWS has answered before is free.
+          retry={() => (asked ? setAsked(0) : retry())}
+        />
       )}
       {!error && !bill && <p role="status">{trans.__('Loading…')}</p>}
       {bill && (

@@ -138,7 +138,7 @@ export function usageChart(
   return {
     name: 'usage',
     texts,
-    title: trans.__('%1 per day', measureLabel(measure, trans)),
+    title: trans.__('%1 per day (UTC)', measureLabel(measure, trans)),
     unit: measure === 'amount' ? report.currency : '',
     times,
     xText: dayText,

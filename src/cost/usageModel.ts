@@ -61,7 +61,7 @@ export class UsageModel extends Polled<IUsageReport> {
   protected override async read(): Promise<IUsageReport> {
     // A page may be shown and hidden often.
     const isYoung = Date.now() - this._countedAt < POLL_MS / 2;
-    if (this.value !== null && isYoung && !this.isBusy) {
+    if (this.value !== null && isYoung && !this.isBusy && this._isOfChoice) {
       return this.value;
     }
     const { by, cluster, days } = this._choice;

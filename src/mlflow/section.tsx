@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import type { Schema } from '../api';
+import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
 import { numberText } from '../training/curveData';
 
@@ -19,7 +20,15 @@ export function MlflowSection(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { open, trans } = props;
-  const { renew, value } = useLoaded(props.load);
+  const { error, renew, value } = useLoaded(props.load);
+  if (error) {
+    return (
+      <section>
+        <h2>{trans.__('MLflow')}</h2>
+        <ErrorMessage error={error} trans={trans} retry={renew} />
+      </section>
+    );
+  }
   if (!value?.tracking_uri) {
     return null;
   }

@@ -9,6 +9,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 
+import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Polled } from '../components/polled';
 import { WatchingWidget } from '../components/watchingWidget';
@@ -36,7 +37,10 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
 
   set rank(rank: number) {
     this._rank = rank;
-    this.turnTo({ forget: false });
+    this._text = undefined;
+    this._notebook = null;
+    this._outputs = [];
+    this.turnTo({ forget: true });
     // Of a run that has ended, nothing is polled any more.
     this.start();
   }
@@ -78,13 +82,16 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
     return this._client.notebook(this._runId, this._rank);
   }
 
-  protected override onAnswer(): void {
-    const text = JSON.stringify(this.value?.document);
+  protected override onAnswer(answer: IExecutedNotebook | ApiError): void {
+    if (answer instanceof ApiError) {
+      return;
+    }
+    const text = JSON.stringify(answer.document);
     if (text !== this._text) {
       this._text = text;
       this._build();
     }
-    if (this.value?.ended) {
+    if (answer.ended) {
       super.stop();
     }
   }
@@ -251,10 +258,9 @@ class Bar extends WatchingWidget<ExecutedNotebookModel> {
               type="number"
               min={0}
               max={last}
-              value={rank}
-              onChange={({ target }) => {
-                const chosen = target.valueAsNumber;
-                if (chosen >= 0 && chosen <= last) {
+              defaultValue={rank}
+              onChange={({ target: { validity, valueAsNumber: chosen } }) => {
+                if (validity.valid && chosen >= 0) {
                   this.watched.rank = chosen;
                 }
               }}

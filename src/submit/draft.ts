@@ -140,7 +140,8 @@ export function takesParameters({ cloneOf, spec }: ISubmitSource): boolean {
   return cloneOf === null && spec.kind === 'notebook';
 }
 
-function parametersOf(
+/** The values of a notebook's parameters, as a part of its source; empty for what takes none. */
+export function parametersOf(
   source: ISubmitSource,
   { source: typed }: JsonObject
 ): JsonObject {

@@ -391,6 +391,7 @@ export class SubmitModel implements IDisposable {
     this._sending = true;
     this._error = null;
     this._emit();
+    const draft = this._draft;
     const body = {
       ...this._body(),
       ...(this.costQuestion !== null && { accept_cost: true })
@@ -398,7 +399,7 @@ export class SubmitModel implements IDisposable {
     try {
       const run = await sendRun(client, body, this._options.pauses);
       if (this.source.path !== null) {
-        const spec = settingsOf(this._fields, this._draft.texts, trans);
+        const spec = settingsOf(this._fields, draft.texts, trans);
         const last = { runId: run.run_id, cluster: run.cluster, spec };
         await memory.remember(this.source.path, last).catch(() => undefined);
       }
@@ -406,7 +407,8 @@ export class SubmitModel implements IDisposable {
     } catch (reason) {
       const { code, message } = ApiError.of(reason);
       if (code === COST_NOT_CONFIRMED) {
-        this._costQuestion = message;
+        // Of what was changed meanwhile, the cost is another one.
+        this._costQuestion = draft === this._draft ? message : null;
       } else {
         this._fail(reason);
       }

@@ -4,6 +4,7 @@ import { ApiError } from '../api';
 import { IRun } from '../runs/types';
 import { sentenceText } from '../runs/words';
 import { CommandIDs } from '../tokens';
+import { parametersOf } from './draft';
 import { draftKey } from './drafts';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
@@ -133,8 +134,11 @@ function plainBody(source: ISubmitSource, start: IStart): ISubmitBody {
     cluster: start.cluster,
     spec: {
       ...start.spec,
-      source:
-        cellIds === null ? source.spec : { ...source.spec, cell_ids: cellIds }
+      source: {
+        ...parametersOf(source, start.spec),
+        ...source.spec,
+        ...(cellIds !== null && { cell_ids: cellIds })
+      }
     },
     base: cloneOf === null ? baseOf(source) : undefined,
     notebook: cloneOf === null ? source.view?.().document : undefined,

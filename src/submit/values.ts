@@ -111,7 +111,7 @@ function pairs(field: IField, typed: string, trans: TranslationBundle): Json {
     const value = at < 0 ? null : line.slice(at + 1);
     table[name] =
       field.path === PARAMETERS
-        ? parameterValue(value ?? '')
+        ? checkedParameter(value ?? '', trans)
         : plain
           ? (value ?? '')
           : flagValue(value);
@@ -126,6 +126,19 @@ function parameterValue(value: string): Json {
   } catch {
     return value.trim();
   }
+}
+
+/** The same, but for a number that JavaScript would change. */
+function checkedParameter(text: string, trans: TranslationBundle): Json {
+  const value = parameterValue(text);
+  const isWhole = /^\s*-?\d+\s*$/.test(text);
+  if (
+    typeof value === 'number' &&
+    !(isWhole ? Number.isSafeInteger(value) : Number.isFinite(value))
+  ) {
+    throw new Error(trans.__('The number %1 is too large.', text.trim()));
+  }
+  return value;
 }
 
 function flagValue(value: string | null): Json {

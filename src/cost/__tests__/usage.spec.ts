@@ -9,7 +9,7 @@ import { firstMeasure, keyTexts, measuresOf, usageChart } from '../chartData';
 import { IBill, IUsageReport } from '../client';
 import { csvName, csvOf } from '../csv';
 import { UsagePage } from '../page';
-import { UsageModel } from '../usageModel';
+import { By, UsageModel } from '../usageModel';
 
 /* jsdom cannot draw. */
 jest.mock('../../charts/plot', () => ({
@@ -360,6 +360,26 @@ describe('The model of usage', () => {
     await until(() => !model.isBusy);
     expect(model.report?.by).toBe('cluster');
     expect(asked).toEqual(['user', 'queue', 'cluster']);
+    model.dispose();
+  });
+
+  it('counts again when it is shown again after a choice that failed', async () => {
+    const asked: string[] = [];
+    const model = new UsageModel({
+      usage: ({ by = '' }) => {
+        asked.push(by);
+        return asked.length === 2
+          ? Promise.reject(ApiError.local('network', 'no answer'))
+          : Promise.resolve(report({ by: by as By }));
+      }
+    });
+    model.start();
+    await until(() => model.report !== null);
+    model.choose({ by: 'account' });
+    await until(() => model.error !== null);
+    model.stop();
+    model.start();
+    await until(() => model.report?.by === 'account');
     model.dispose();
   });
 

@@ -23,6 +23,7 @@ describe('ExecutedNotebookModel', () => {
     model.start();
     await until(() => model.value?.rank === 0);
     model.rank = 3;
+    expect(model.value).toBeNull();
     await until(() => model.value?.rank === 3);
     expect(notebook).toHaveBeenCalledTimes(2);
     model.dispose();

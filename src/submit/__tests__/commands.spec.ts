@@ -41,12 +41,13 @@ const NOTEBOOK = {
 describe('the submit commands', () => {
   let server: FakeServer;
   let commands: CommandRegistry;
+  let memory: FakeMemory;
 
   beforeEach(() => {
     server = new FakeServer();
     commands = new CommandRegistry();
     const contents = { localPath: (path: string) => path };
-    const memory = new FakeMemory();
+    memory = new FakeMemory();
     memory.lasts.set(PATH, { runId: 'old', cluster: 'ml', spec: {} });
     const runs = { start: jest.fn(), get: () => Promise.resolve(runOf('x')) };
     addSubmitCommands({
@@ -98,6 +99,14 @@ describe('the submit commands', () => {
     expect(sentIds().size).toBe(1);
     await commands.execute(CommandIDs.runAgain);
     expect(sentIds().size).toBe(2);
+  });
+
+  it('run the same again with the parameters that were sent', async () => {
+    const parameters = { lr: 0.1 };
+    const spec = { source: { parameters } };
+    memory.lasts.set(PATH, { runId: 'old', cluster: 'ml', spec });
+    await commands.execute(CommandIDs.runAgain);
+    expect(server.submits[0].spec.source).toMatchObject({ parameters });
   });
 
   it('ask for nothing more once the dialog is closed', async () => {

@@ -54,6 +54,15 @@ describe('the parameters of a notebook', () => {
     expect(problems[PARAMETERS]).toContain('lr=VALUE');
   });
 
+  it.each(['12345678901234567890', '-1e400'])(
+    'are not changed silently: %s',
+    number => {
+      const texts = { [PARAMETERS]: `seed=${number}` };
+      const { problems } = readTexts(fields, texts, trans);
+      expect(problems[PARAMETERS]).toBe(`The number ${number} is too large.`);
+    }
+  );
+
   it('go with a notebook that is captured anew, and with nothing else', () => {
     const parameters = values;
     expect(sourceOf('notebook', null)).toEqual({
