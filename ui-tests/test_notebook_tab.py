@@ -45,10 +45,13 @@ def test_outputs_grow_and_never_run_scripts(page: Page, lab: LabServer) -> None:
         assert found == []
     shown.get_by_role("spinbutton", name="Rank").fill("1")
     expect(outputs.filter(has_text="rank 1")).to_be_visible()
+    bold = notebook.locator("b", has_text="bold")
+    bold.evaluate("node => { node.stays = true; }")
     bundle = next(lab.work.parent.rglob(f"runs/*/{run_id}/work"))
     (bundle / "go").touch()
     expect(outputs.filter(has_text="went on")).to_be_visible(timeout=20_000)
     expect(outputs.filter(has_text="ZeroDivisionError")).to_be_visible(timeout=20_000)
+    assert bold.evaluate("node => node.stays"), "cells without news were drawn again"
     expect_state(shown, "failed")
     expect(shown.get_by_role("tab", name="Notebook")).to_have_attribute("aria-selected", "true")
     # As a file: with all outputs, not trusted by the server, and a second one beside it.

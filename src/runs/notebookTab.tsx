@@ -1,4 +1,4 @@
-import { CodeCellModel } from '@jupyterlab/cells';
+import { CodeCellModel, ICellModel } from '@jupyterlab/cells';
 import {
   NotebookModel,
   NotebookWidgetFactory,
@@ -6,6 +6,7 @@ import {
 } from '@jupyterlab/notebook';
 import { IOutputModel } from '@jupyterlab/rendermime';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { JSONExt } from '@lumino/coreutils';
 import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 
@@ -45,7 +46,7 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
     this.start();
   }
 
-  /** The notebook as JupyterLab shows it; another one after each change. */
+  /** The notebook as JupyterLab shows it; another one for another rank. */
   get notebook(): NotebookModel | null {
     return this._notebook;
   }
@@ -74,6 +75,7 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
   /** Let the outputs run scripts. */
   trust(): void {
     this._trusted = true;
+    this._notebook = null;
     this._build();
     this.turnTo({ forget: false });
   }
@@ -101,8 +103,16 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
     if (!isNotebook(document)) {
       return;
     }
-    this._notebook = new NotebookModel();
-    this._notebook.fromJSON(document);
+    const read = modelOf(document);
+    if (this._notebook?.cells.length === read.cells.length) {
+      // What did not change keeps its selection and its place.
+      [...this._notebook.cells].forEach((cell, index) => {
+        update(cell, read.cells.get(index));
+      });
+      read.dispose();
+    } else {
+      this._notebook = read;
+    }
     this._outputs = [];
     for (const cell of this._notebook.cells) {
       cell.setMetadata('editable', false);
@@ -162,14 +172,13 @@ export class NotebookTab extends Panel {
   private _show(): void {
     const model = this._model.notebook;
     const { outerNode } = this._notebook;
-    if (model === this._notebook.model) {
-      return;
+    if (model !== this._notebook.model) {
+      const top = outerNode.scrollTop;
+      const old = this._notebook.model;
+      this._notebook.model = model;
+      old?.dispose();
+      outerNode.scrollTop = top;
     }
-    const top = outerNode.scrollTop;
-    const old = this._notebook.model;
-    this._notebook.model = model;
-    old?.dispose();
-    outerNode.scrollTop = top;
     this._notebook.widgets.forEach((cell, index) => {
       void cell.ready.then(() => this._label(cell.node, index + 1));
     });
@@ -202,6 +211,18 @@ const MAX_LINES = 60;
 /** What JupyterLab removes from HTML that is not trusted. */
 const ACTIVE = /<(script|iframe|svg|embed|object)\b/i;
 
+/** Show the outputs of a cell that was read again, if they are others. */
+function update(shown: ICellModel, read: ICellModel): void {
+  if (!(shown instanceof CodeCellModel && read instanceof CodeCellModel)) {
+    return;
+  }
+  const outputs = read.outputs.toJSON();
+  if (!JSONExt.deepEqual(shown.outputs.toJSON(), outputs)) {
+    shown.outputs.fromJSON(outputs);
+  }
+  shown.executionCount = read.executionCount;
+}
+
 function outputsOf({ outputs }: CodeCellModel): IOutputModel[] {
   return Array.from({ length: outputs.length }, (_, i) => outputs.get(i));
 }
@@ -215,6 +236,12 @@ function linesOf(outputs: readonly IOutputModel[]): number {
 }
 
 type NotebookContent = Parameters<NotebookModel['fromJSON']>[0];
+
+function modelOf(document: NotebookContent): NotebookModel {
+  const model = new NotebookModel();
+  model.fromJSON(document);
+  return model;
+}
 
 function isNotebook(value: object | undefined): value is NotebookContent {
   return value !== undefined && 'cells' in value && Array.isArray(value.cells);
