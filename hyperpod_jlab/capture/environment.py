@@ -248,9 +248,21 @@ def with_environment(
         "pip": [arguments for arguments in pip_calls if _is_plain_install(arguments)],
     }
     shown = [document["requirements"], document.get("conda") or "", *document["pip"]]
+    if document["constraints"]:
+        shown += ["# constraints", document["constraints"]]
     part = PreviewPart(f"Environment from {lock or kind}", "text", "\n".join(filter(None, shown)))
     file = CodeFile(ENVIRONMENT_FILE, json.dumps(document, indent=1).encode())
     cleaned = list(_cleaned_files(captured.project, requirements.files))
+    if cleaned:
+        names = ", ".join(clean.path.removeprefix("work/") for clean in cleaned)
+        requirements.findings.append(
+            Finding(
+                level="info",
+                code="credentials_omitted",
+                message=f"the copies of {names} are sent without the credentials in their URLs",
+                field=_FIELD,
+            )
+        )
     return dataclasses.replace(
         captured,
         files=(*captured.files, *cleaned, file),
@@ -280,16 +292,16 @@ def _check_pip_line(arguments: str, findings: list[Finding]) -> None:
 
 
 _MAY_NAME_INDEX = re.compile(
-    r".*(requirements|constraints).*\.(txt|in)|pyproject\.toml|uv\.(lock|toml)|pip\.conf|environment\.ya?ml|Pipfile.*|poetry\.lock"
+    r".*(requirements|constraints).*\.(txt|in)"
+    r"|(.*/)?(pyproject\.toml|uv\.(lock|toml)|pip\.conf|(environment|conda)\.ya?ml|\.condarc|Pipfile[^/]*|poetry\.(lock|toml)|setup\.cfg)"
 )
-"""Project files that may name a private index."""
+"""Project files that may name a private index, by path: also ``requirements/dev.txt``."""
 
 
 def _cleaned_files(project: Sequence[ProjectFile], read: Collection[Path]) -> Iterator[CodeFile]:
     """The project's files that contain credentials of an index, without these."""
     for file in project:
-        name = file.path.rpartition("/")[2]
-        if _MAY_NAME_INDEX.fullmatch(name) or file.source.resolve() in read:
+        if _MAY_NAME_INDEX.fullmatch(file.path) or file.source.resolve() in read:
             with contextlib.suppress(OSError, UnicodeDecodeError):  # the copy reports it
                 text = descent.read_named(file.source).decode()
                 clean_text = _without_credentials(text)

@@ -143,11 +143,18 @@ def test_requirements_with_all_that_pip_knows(tmp_path):
 def test_the_projects_own_files_travel_without_credentials(tmp_path):
     text = "--extra-index-url https://me:hunter2@index.example/simple\nsix\n"
     (tmp_path / "requirements.txt").write_text(text)
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "dev.txt").write_text(text)
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
     _, captured = captured_from(tmp_path, "requirements")
     assert [file.path for file in captured.project] == ["pyproject.toml"]
     files = {file.path: file.data for file in captured.files}
-    assert files["work/requirements.txt"] == text.replace("me:hunter2@", "").encode()
+    for name in ("requirements.txt", "requirements/dev.txt"):
+        assert files[f"work/{name}"] == text.replace("me:hunter2@", "").encode()
+    *_, told = messages(captured, "credentials_omitted")
+    assert told == (
+        "the copies of requirements.txt, requirements/dev.txt are sent without the credentials in their URLs"
+    )
 
 
 def test_no_requirements(tmp_path):

@@ -96,6 +96,9 @@ def test_a_file_that_was_edited_is_not_replaced(home: Home, hpj: Hpj):
     assert json.loads(path.read_text())["cells"][1]["source"] == []
     hpj("notebook", "one").ok()
     document = json.loads(path.read_text())
+    document["cells"][0]["metadata"]["tags"] = ["mine"]
+    path.write_text(json.dumps(document))
+    assert hpj("--json", "notebook", "one").error["code"] == "file_changed"
     document["cells"][0]["source"] = "print('mine')"
     path.write_text(json.dumps(document))
     for words in ((), ("-o", path.name)):

@@ -104,9 +104,15 @@ def _default_name(executed: ExecutedNotebook, attempt: int | None) -> str:
 
 
 def _digest(document: dict[str, Any]) -> str:
-    """The digest of what a notebook's cells say: saving it in an editor changes metadata and splits text into lines."""
+    """The digest of what a notebook's cells say: saving it in an editor changes other metadata and splits text into lines."""
     cells = [
-        [cell["cell_type"], _joined(cell["source"]), _joined(cell.get("outputs", []))]
+        [
+            cell["cell_type"],
+            _joined(cell["source"]),
+            _joined(cell.get("outputs", [])),
+            _joined(cell.get("attachments", {})),
+            cell["metadata"].get("tags", []),
+        ]
         for cell in document["cells"]
     ]
     return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
