@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 
 from lab_page import (
     CLUSTER_PAGE,
@@ -72,8 +73,11 @@ def command(page: Page, label: str) -> None:
 
 
 def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str]) -> None:
-    lab.hpj("submit", "-c", "true", "--name", "over-a", "--wait")
-    lab.hpj("submit", "-c", "true", "--name", "over-b", "--wait")
+    # A second try finds the runs of the first one in the lists.
+    mark = secrets.token_hex(2)
+    over, by_keys = f"over-{mark}", f"by-keys-{mark}"
+    lab.hpj("submit", "-c", "true", "--name", f"{over}-a", "--wait")
+    lab.hpj("submit", "-c", "true", "--name", f"{over}-b", "--wait")
     notebook = write_notebook(lab.work, "keys.ipynb", [code_cell(SLOW)])
     open_lab(page, lab)
     # It comes a moment after Lab, and takes the focus.
@@ -96,7 +100,7 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     name = dialog.locator('[data-field="name"]')
     tab_to(page, name)
     page.keyboard.press("Control+a")
-    page.keyboard.type("by-keys")
+    page.keyboard.type(by_keys)
     stop(page, name, DIALOG)
     expect(dialog.locator(".jp-HyperPod-StatusLine")).to_contain_text("Ready to submit")
     page.keyboard.press("Enter")
@@ -108,25 +112,25 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     # The panel: one stop for its list, arrows go over the runs.
     command(page, "HyperPod Clusters and Runs")
     panel = page.locator(PANEL)
-    first = panel.get_by_role("button", name="by-keys")
+    first = panel.get_by_role("button", name=by_keys)
     tab_to(page, first)
     stop(page, first, PANEL)
     page.keyboard.press("ArrowDown")
-    stop(page, panel.get_by_role("button", name="over-b"), PANEL)
+    stop(page, panel.get_by_role("button", name=f"{over}-b"), PANEL)
     page.keyboard.press("ArrowDown")
-    stop(page, panel.get_by_role("button", name="over-a"), PANEL)
+    stop(page, panel.get_by_role("button", name=f"{over}-a"), PANEL)
     # Enter opens a run and pins it: the next one does not take its place.
     page.keyboard.press("Enter")
-    expect(shown.locator("h1")).to_have_text("over-a")
+    expect(shown.locator("h1")).to_have_text(f"{over}-a")
     stop(page, shown.get_by_role("log"), RUN_PAGE)
     command(page, "HyperPod Clusters and Runs")
-    tab_to(page, panel.get_by_role("button", name="over-a"))
+    tab_to(page, panel.get_by_role("button", name=f"{over}-a"))
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    expect(shown.locator("h1")).to_have_text("by-keys")
+    expect(shown.locator("h1")).to_have_text(by_keys)
     expect(shown.get_by_role("log")).to_be_focused()
-    expect(page.get_by_role("tab", name=re.compile("over-a"))).to_be_visible()
+    expect(page.get_by_role("tab", name=re.compile(f"{over}-a"))).to_be_visible()
 
     # The run's page: its tabs, and the search in its log.
     log_tab = shown.get_by_role("tab", name="Log", exact=True)
@@ -190,8 +194,8 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     rows = runs.locator(".jp-HyperPod-RunsTable-name")
     expect(rows.first).to_be_focused()
     page.keyboard.press("/")
-    page.keyboard.type("over-")
-    expect(rows).to_have_text(["over-b", "over-a"])
+    page.keyboard.type(over)
+    expect(rows).to_have_text([f"{over}-b", f"{over}-a"])
     stop(page, runs.get_by_role("searchbox"), RUNS_PAGE)
     tab_to(page, rows.first)
     page.keyboard.press("Space")
@@ -199,6 +203,6 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     page.keyboard.press("Delete")
     stop(page, question.get_by_role("button", name="Delete run"), QUESTION)
     page.keyboard.press("Enter")
-    expect(rows).to_have_text(["over-a"])
+    expect(rows).to_have_text([f"{over}-a"])
     stop(page, rows.first, RUNS_PAGE)
     assert [line for line in console if "exception" in line] == []
