@@ -17,7 +17,7 @@ from lab_page import (
 )
 from lab_server import LabServer
 from notebooks import code_cell, write_notebook
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 RUNS_PAGE = ".jp-HyperPod-RunsPage"
 MENU = ".lm-Menu"
@@ -176,11 +176,18 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     tab_to(page, map_of_nodes)
     page.keyboard.press("ArrowRight")
     stop(page, map_of_nodes, CLUSTER_PAGE)
+    # The table comes only after the drawer is closed, and gets the focus then.
+    held: list[Route] = []
+    nodes_asked = re.compile("/clusters/local/nodes")
+    page.route(nodes_asked, lambda route: held.append(route))
     page.keyboard.press("Enter")
     drawer = shown.get_by_role("complementary")
     stop(page, drawer.get_by_role("button", name="Close"), CLUSTER_PAGE)
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
+    for route in list(held):
+        route.continue_()
+    page.unroute(nodes_asked)
     node = shown.locator(".jp-HyperPod-Table-name").first
     stop(page, node, CLUSTER_PAGE)
     page.keyboard.press("Enter")

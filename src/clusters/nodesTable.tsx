@@ -45,13 +45,15 @@ export function NodesTable(props: INodesTable): JSX.Element {
   const { client, cluster, isShown, nodeClient, trans, view } = props;
   const [node, setNode] = React.useState(props.node);
   const root = React.useRef<HTMLDivElement>(null);
+  /** The node whose name gets the focus once the table has it. */
+  const awaited = React.useRef<string | null>(null);
   const close = () => {
     // The focus goes back to the node's name.
-    root.current
-      ?.querySelector<HTMLElement>(
-        '.jp-HyperPod-Table-name[aria-expanded=true]'
-      )
-      ?.focus();
+    const name = root.current?.querySelector<HTMLElement>(
+      '.jp-HyperPod-Table-name[aria-expanded=true]'
+    );
+    name?.focus();
+    awaited.current = name ? null : node;
     setNode(null);
   };
   const actions = useNodeActions({ client: nodeClient, cluster, trans });
@@ -67,6 +69,14 @@ export function NodesTable(props: INodesTable): JSX.Element {
         type="button"
         className="jp-HyperPod-link jp-HyperPod-Table-name"
         aria-expanded={row.name === node}
+        ref={button => {
+          if (button && row.name === awaited.current) {
+            awaited.current = null;
+            if (document.activeElement === document.body) {
+              button.focus();
+            }
+          }
+        }}
         onClick={() => setNode(valueText(row.name))}
       >
         {valueText(row.name)}
