@@ -179,13 +179,17 @@ def test_all_of_it_by_the_keyboard(page: Page, lab: LabServer, console: list[str
     # The table comes only after the drawer is closed, and gets the focus then.
     held: list[Route] = []
     nodes_asked = re.compile("/clusters/local/nodes")
-    page.route(nodes_asked, lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(nodes_asked, hold)
     page.keyboard.press("Enter")
     drawer = shown.get_by_role("complementary")
     stop(page, drawer.get_by_role("button", name="Close"), CLUSTER_PAGE)
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
-    for route in list(held):
+    for route in held:
         route.continue_()
     page.unroute(nodes_asked)
     node = shown.locator(".jp-HyperPod-Table-name").first
