@@ -16,7 +16,7 @@ from hyperpod_jlab.storage.cache_file import read_cache, write_cache
 
 _FILE = "budgets.json"
 _TTL_S = 3600.0
-"""Seconds for which an answer is kept; that there is no budget, or that this user may not read it, is an answer too."""
+"""Seconds for which an answer is cached, also "no budget" and "access denied"."""
 
 _UNREACHABLE_TTL_S = 600.0
 """Seconds until AWS is asked again after it did not answer: some VPCs cannot reach Budgets."""
@@ -90,7 +90,7 @@ async def _read(cluster_arn: str, cluster: str) -> Spending | None:
     place = parse_arn(cluster_arn)
     if place is None:
         return None
-    aws = Aws(place.region, fail_fast=True)  # nobody waits long for a share of a budget
+    aws = Aws(place.region, fail_fast=True)  # a submit must not wait long for it
     try:
         answer = await aws.call(
             "budgets", "DescribeBudget", AccountId=place.account, BudgetName=budget_name(cluster)

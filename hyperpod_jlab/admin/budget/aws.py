@@ -27,7 +27,7 @@ async def read_budget(aws: Aws, place: Arn, name: str) -> Budget | None:
         for notification in page["Notifications"]:
             alert = Alert(str(notification["NotificationType"]), float(notification["Threshold"]))
             alerts[alert] = await _subscribers(aws, {**common, "Notification": notification})
-    # A budget without a fixed amount, which only somebody else can have made, has no limit.
+    # AWS adjusts some budgets by itself; they have no fixed amount. Ours always have one.
     limit = description.get("BudgetLimit", {"Amount": "0", "Unit": "USD"})
     tags = await aws.call(
         "budgets",

@@ -130,7 +130,7 @@ class ObservationLog:
         return observation.model_copy(update={"reason": self._full, "reason_code": "storage_full"})
 
     def _free_reserve(self) -> bool:
-        """Free the reserved space; returns whether there was any."""
+        """Delete the reserve file. True if it was there: then there is space to write again."""
         with contextlib.suppress(OSError):
             is_reserved = descent.is_file(self._reserve)
             descent.unlink(self._reserve)

@@ -70,7 +70,7 @@ def parse_allowances(
 
 
 def _set_limits(text: str) -> Iterator[tuple[str, int, int]]:
-    """The limits of ``cpu=N(0),gres/gpu=12000(80)`` that are set; N is none."""
+    """The limits that are set in ``cpu=N(0),gres/gpu=12000(80)``; ``N`` means no limit."""
     for match in _LIMIT.finditer(text):
         resource = match["resource"].removeprefix("gres/")
         if resource in _RESOURCES or match["resource"] != resource:

@@ -4,7 +4,7 @@ What is counted agrees with `sreport` to the second, because its source is the s
 time between start and end of each execution, times what it was given, within each hour
 (as_mysql_rollup.c). Two things differ. While a job is suspended, sreport does not count its CPUs, only its
 nodes and GPUs; here CPUs count too. And sreport adds the idle time of a reservation to the accounts that
-may use it; here it counts for nobody.
+may use it; here it is not counted.
 """
 
 from __future__ import annotations

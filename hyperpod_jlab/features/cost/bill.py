@@ -1,4 +1,4 @@
-"""The bill of a HyperPod cluster: from Cost Explorer if somebody asks for it, otherwise from the cache."""
+"""The bill of a HyperPod cluster: from Cost Explorer if the user asks for it, otherwise from the cache."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ async def _within(seconds: float, work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             value = work()
-        except Exception as error:  # noqa: BLE001 - told to who waits
+        except Exception as error:  # noqa: BLE001 - passed on to the callers that wait
             tell(functools.partial(result.set_exception, error))
         else:
             tell(functools.partial(result.set_result, value))

@@ -119,7 +119,7 @@ class HyperPodTaskRunner(TaskRunner):
             await self._copy_files(hyperpod, job)
         except NoResultFound:  # the job was deleted
             return
-        # The formats that the user asked for are made by others' code, which raises what it likes.
+        # Exporters of nbconvert may raise anything. An error that is not caught here would leave the job "In progress" for ever.
         except Exception as error:  # noqa: BLE001
             status = Status.FAILED
             message = f"The run {run.state}, but its files cannot be copied: {error}"

@@ -294,7 +294,7 @@ def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
 
 
 def gpus_per_pod(document: Mapping[str, Any]) -> int | None:
-    """GPUs, or other accelerators, of the pod that requests most of them; None if a runtime tells, or a value is no number."""
+    """The most GPUs, or other accelerators, that one pod requests; None if a TrainJob's runtime sets them, or a value is invalid."""
     spec = document.get("spec") or {}
     if "runtimeRef" in spec:
         return None
