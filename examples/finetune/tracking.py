@@ -38,7 +38,7 @@ class Tracking:
     def _try(self, call, *args, **options):
         try:
             call(*args, **options)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - whatever it is, the training goes on without MLflow
             self._mlflow = None
             while cause := error.__cause__ or error.__context__:  # the first one says why
                 error = cause
