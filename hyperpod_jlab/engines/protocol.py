@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from hyperpod_jlab.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.check import CheckStep
@@ -564,6 +564,28 @@ class Orchestrator(Submitting, Observing, ABC):
     async def close(self) -> None:
         """Close connections."""
         return
+
+
+@dataclass(frozen=True)
+class Renderer:
+    """The part of an engine that writes scripts and manifests. It starts no program and asks no scheduler, so it is safe with a spec that another user wrote.
+
+    Attributes:
+        name: The cluster's name in the configuration.
+        paths: The storage partition's paths on this machine and on the nodes.
+        python: See `Submitting.python`.
+        render: See `Submitting.render`.
+    """
+
+    name: str
+    paths: PathMap
+    python: Callable[[JobSpec], str | None]
+    render: Callable[[RenderInput], Rendered]
+
+    @classmethod
+    def of(cls, engine: Orchestrator) -> Renderer:
+        """The renderer of an engine."""
+        return cls(engine.name, engine.paths, engine.python, engine.render)
 
 
 def require(concern: Concern | None, engine: Orchestrator, missing: str) -> Concern:

@@ -12,7 +12,7 @@ import json
 import platform
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,7 @@ from hyperpod_jlab.engines.protocol import (
     NativeFile,
     Orchestrator,
     Rendered,
+    Renderer,
     RenderInput,
 )
 from hyperpod_jlab.engines.registry import Engines
@@ -130,6 +131,23 @@ class SubmitPreview:
     """What it would cost; None if that was not asked for."""
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """What was found by asking, or by starting something, before a run is rendered.
+
+    Attributes:
+        findings: The findings.
+        unreachable: Why the cluster could not be checked.
+        after: The scheduler's ids of the runs that it waits for.
+        time_limit: The cluster's default time limit in seconds, for a spec without one.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    unreachable: UnreachableError | None = None
+    after: tuple[str, ...] = ()
+    time_limit: int | None = None
+
+
 def _ignore(_: object) -> None:
     pass
 
@@ -172,76 +190,123 @@ class Submitter:
         spec = _with_configuration(request.spec, self._engines.settings, engine.name)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
-        findings = list(captured.findings)
         distrusted = await asyncio.to_thread(self._trust_finding, request)
         if distrusted is not None:
-            findings.append(distrusted)
-            unreachable = None
-        else:
-            checked, unreachable = await preflight(engine, request.spec)
-            findings += checked
-        findings += secret_findings(request.spec, request.secrets)
-        findings += [
+            # Whatever the other user's spec asks for, this part of an engine can only write a script.
+            renderer = Renderer.of(engine)
+            answers = _Answers((distrusted,))
+            preview, _ = await self._render(request, spec, run_id, captured, renderer, answers)
+            return preview
+        answers = await self._ask(engine, request, captured)
+        renderer = Renderer.of(engine)
+        preview, render_input = await self._render(
+            request, spec, run_id, captured, renderer, answers
+        )
+        preview = await self._check_rendered(engine, request, preview, render_input)
+        return await self._with_cost(engine, request, preview, answers.time_limit, shown=with_cost)
+
+    async def _ask(self, engine: Orchestrator, request: Request, captured: Captured) -> _Answers:
+        """What the cluster, and the interpreter that the spec names, say of a run."""
+        spec = request.spec
+        findings, unreachable = await preflight(engine, spec)
+        awaited = await self._check_dependencies(spec.after, engine)
+        findings += awaited.findings
+        if request.clone_of is None:
+            findings += await version_findings(engine, spec)
+        findings += await environment_findings(engine, spec, captured.files)
+        limit = None
+        if not spec.time_limit and engine.time_limits is not None:
+            limit = await engine.time_limits.time_limit(spec)
+        return _Answers(tuple(findings), unreachable, awaited.scheduler_ids, limit)
+
+    async def _render(
+        self,
+        request: Request,
+        spec: JobSpec,
+        run_id: str,
+        captured: Captured,
+        renderer: Renderer,
+        answers: _Answers,
+    ) -> tuple[SubmitPreview, RenderInput]:
+        """What will run, from files and the configuration only: also for another user's code, before it is trusted."""
+        findings = [
+            *captured.findings,
+            *answers.findings,
+            *secret_findings(request.spec, request.secrets),
             *variable_findings(request.spec),
             *launcher_findings(request.spec),
             *mlflow_findings(request.spec, spec),
             *time_findings(request.spec),
             *space_findings(),
         ]
-        awaited_ids = request.spec.after if distrusted is None else ()
-        awaited = await self._check_dependencies(awaited_ids, engine)
-        findings += awaited.findings
-        if request.clone_of is None:
-            findings += await version_findings(engine, request.spec)
-        findings += await environment_findings(engine, request.spec, captured.files)
-        python = engine.python(request.spec)
-        is_on_hyperpod = self._engines.settings.is_on_hyperpod(engine.name)
+        python = renderer.python(request.spec)
         plan = launch_plan(
             spec,
             run_id,
             captured.command,
             python,
             captured.cwd,
-            is_on_hyperpod,
-            await asyncio.to_thread(self._mlflow_facts, request, spec, captured.name, engine.name),
+            self._engines.settings.is_on_hyperpod(renderer.name),
+            await asyncio.to_thread(
+                self._mlflow_facts, request, spec, captured.name, renderer.name
+            ),
         )
-        bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
-        limit = request.spec.time_limit
-        if not limit and engine.time_limits is not None:
-            limit = await engine.time_limits.time_limit(request.spec)
         render_input = RenderInput(
             run_id,
             captured.name,
             spec,
-            bundle,
-            engine.paths,
+            str(self._partition.bundle(run_id).relative_to(self._partition.root)),
+            renderer.paths,
             python,
             await asyncio.to_thread(
                 GuardPolicy.current,
                 self._engines.settings.storage.owner,
                 shared=self._partition.shared,
             ),
-            time_limit=limit,
-            after=awaited.scheduler_ids,
+            time_limit=request.spec.time_limit or answers.time_limit,
+            after=answers.after,
             native=_native(request.spec, captured),
             user=current_user(),
         )
-        rendered = await asyncio.to_thread(
-            engine.render, render_input
-        )  # a user's file may be large
-        if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
-            cluster_findings, unreachable = await check_native_file(engine, render_input, rendered)
-            findings += cluster_findings
-        cost_config = self._engines.settings.cost
-        cost = None
-        if self._estimate is not None and (with_cost or cost_config.has_limits):
-            from hyperpod_jlab.run.cost import limit_findings
-
-            cost = await self._estimate(request.spec, engine.name, limit, rendered.facts)
-            findings += limit_findings(cost, cost_config, accepted=request.accept_cost)
-        return SubmitPreview(
-            run_id, spec, captured, plan, rendered, tuple(findings), unreachable, cost
+        # In a thread, because a user's file may be large.
+        rendered = await asyncio.to_thread(renderer.render, render_input)
+        preview = SubmitPreview(
+            run_id, spec, captured, plan, rendered, tuple(findings), answers.unreachable
         )
+        return preview, render_input
+
+    async def _check_rendered(
+        self,
+        engine: Orchestrator,
+        request: Request,
+        preview: SubmitPreview,
+        render_input: RenderInput,
+    ) -> SubmitPreview:
+        """The preview with what the cluster says of a user's own script."""
+        if request.spec.source.kind != "native" or preview.unreachable is not None:
+            return preview
+        findings, unreachable = await check_native_file(engine, render_input, preview.rendered)
+        return replace(preview, findings=(*preview.findings, *findings), unreachable=unreachable)
+
+    async def _with_cost(
+        self,
+        engine: Orchestrator,
+        request: Request,
+        preview: SubmitPreview,
+        default_limit: int | None,
+        *,
+        shown: bool,
+    ) -> SubmitPreview:
+        """The preview with what the run would cost, if that is shown or limited."""
+        config = self._engines.settings.cost
+        if self._estimate is None or not (shown or config.has_limits):
+            return preview
+        from hyperpod_jlab.run.cost import limit_findings
+
+        limit = request.spec.time_limit or default_limit
+        cost = await self._estimate(request.spec, engine.name, limit, preview.rendered.facts)
+        findings = limit_findings(cost, config, accepted=request.accept_cost)
+        return replace(preview, findings=(*preview.findings, *findings), cost=cost)
 
     async def submit(
         self,
