@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.repairs import AwsRepairs
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.submit import Submitter
+    from hyperpod_jlab.storage.big_records import BigReads
 
 
 T = TypeVar("T")
@@ -92,6 +93,13 @@ class Hyperpod:
         from hyperpod_jlab.run.metrics import MetricsCache
 
         return MetricsCache(self.runs.bundle)
+
+    @cached_property
+    def big_reads(self) -> BigReads:
+        """Reads large records of runs, a few at once."""
+        from hyperpod_jlab.storage.big_records import BigReads
+
+        return BigReads()
 
     @cached_property
     def submitter(self) -> Submitter:

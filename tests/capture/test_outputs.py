@@ -43,7 +43,7 @@ def log_of(bundle: Bundle) -> Path:
 def outputs_of(bundle: Bundle) -> dict[int, CellOutputs]:
     log = log_of(bundle).read_bytes()
     record = log_of(bundle).with_suffix(".outputs.jsonl").read_bytes()
-    return read_outputs(record, len(log), lambda begin, end: log[begin:end].decode())
+    return read_outputs(record.split(b"\n"), len(log), lambda begin, end: log[begin:end].decode())
 
 
 def executed(bundle: Bundle) -> dict[str, Any]:
@@ -313,7 +313,7 @@ LOG = b"aaaabbbbcccc"
     ],
 )
 def test_a_hostile_record_gives_a_valid_notebook(record: bytes):
-    found = read_outputs(record, len(LOG), lambda begin, end: LOG[begin:end].decode())
+    found = read_outputs(record.split(b"\n"), len(LOG), lambda begin, end: LOG[begin:end].decode())
     document = notebook_of("x", "y")
     for number, cell in enumerate(document["cells"], 1):
         cell["metadata"]["hyperpod"] = {"cell": number}
@@ -326,7 +326,7 @@ def test_all_outputs_together_have_a_limit():
         {"at": 0, "to": 0, "output": "display_data", "data": {"text/html": "x" * (8 << 20)}}
     )
     record = '{"at": 0, "cell": 1, "start": 0}\n' + f"{line}\n" * 12
-    outputs = read_outputs(record.encode(), 0, lambda *_: "")[1].outputs
+    outputs = read_outputs(record.encode().split(b"\n"), 0, lambda *_: "")[1].outputs
     assert sum("text/html" in output["data"] for output in outputs) == 7
     assert "larger than 64 MiB" in outputs[-1]["data"]["text/plain"]
 
@@ -335,7 +335,9 @@ def shown(*events: dict[str, Any], log: int = 0) -> list[dict[str, Any]]:
     """The outputs of a cell with these events, of a log without end."""
     record = "".join(f"{json.dumps({'at': 0, **event})}\n" for event in events)
     text = f'{{"at": 0, "cell": 1, "start": 0}}\n{record}'
-    return read_outputs(text.encode(), log, lambda begin, end: "x" * (end - begin))[1].outputs
+    return read_outputs(text.encode().split(b"\n"), log, lambda begin, end: "x" * (end - begin))[
+        1
+    ].outputs
 
 
 FIGURE: dict[str, Any] = {
@@ -377,7 +379,7 @@ def test_a_record_has_no_more_events_than_a_rank_writes():
         *following,
     ]
     data = b"\n" * 1000 + "\n".join(map(json.dumps, record)).encode()
-    cells = read_outputs(data, 30_001, lambda begin, end: "x" * (end - begin))
+    cells = read_outputs(data.split(b"\n"), 30_001, lambda begin, end: "x" * (end - begin))
     assert len(cells[1].outputs) == 10_000
     assert len(cells[1].outputs[-1]["text"]) > 20_000
     # What the last event said of the stream was not recorded: a cell begins with stdout.

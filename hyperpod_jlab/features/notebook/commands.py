@@ -70,7 +70,10 @@ def notebook(run: str, output: str | None, rank: int, attempt: int | None, force
         return await read_executed_notebook(hyperpod, await find_run(hyperpod, run), rank, attempt)
 
     executed = with_services(read, asking=True)
-    executed.document["metadata"]["hyperpod"]["sha256"] = _digest(executed.document)
+    metadata = executed.document["metadata"]["hyperpod"]
+    metadata["sha256"] = _digest(executed.document)
+    if "not_shown" in metadata:
+        sys.stderr.write(f"warning: some outputs are missing: {metadata['not_shown']}\n")
     text = json.dumps(executed.document, indent=1, ensure_ascii=False) + "\n"
     if output == "-":
         sys.stdout.write(text)

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from hyperpod_jlab.capture.document import NOTEBOOK
+from hyperpod_jlab.capture.runtime.recorder import MAX_FILE, MAX_OUTPUT
 from hyperpod_jlab.core.errors import NotFoundError, StorageError, UnsupportedError
 from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.features.notebook.outputs import CellOutputs, fill_cells, read_outputs
@@ -22,10 +23,11 @@ from hyperpod_jlab.logs.stream import Stream, attempt_folder
 from hyperpod_jlab.run.files import find_sent_paths
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.big_records import BUDGET_S, Deadline, is_too_complex, read_lines
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
-_MAX_NOTEBOOK_BYTES = 64 << 20
-_MAX_RECORD_BYTES = 512 << 20
+_MAX_NOTEBOOK_BYTES, _MAX_FOREIGN_NOTEBOOK_BYTES = 64 << 20, 16 << 20
+_MAX_RECORD_BYTES, _MAX_FOREIGN_RECORD_BYTES = MAX_FILE + MAX_OUTPUT, 64 << 20
 HEAD_BYTES, TAIL_BYTES = 256 << 10, 64 << 10
 """Of a longer text between two outputs, the notebook has the beginning and the end. The log has all of it."""
 
@@ -64,10 +66,15 @@ async def read_executed_notebook(
     """
     await asyncio.to_thread(hyperpod.runs.check_no_array, run_id, "notebooks")
     run = await hyperpod.runs.get(run_id)
-    return await asyncio.to_thread(_read, hyperpod.runs.bundle(run_id), run, rank, attempt)
+    bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+    return await hyperpod.big_reads.run(
+        lambda deadline: _read(bundle, run, rank, attempt, deadline)
+    )
 
 
-def _read(bundle: BundleReader, run: Run, rank: int, attempt: int | None) -> ExecutedNotebook:
+def _read(
+    bundle: BundleReader, run: Run, rank: int, attempt: int | None, deadline: Deadline
+) -> ExecutedNotebook:
     document = _sent_document(bundle)
     newest = max((one.number for one in run.attempts), default=1)
     chosen = newest if attempt is None else attempt
@@ -80,7 +87,10 @@ def _read(bundle: BundleReader, run: Run, rank: int, attempt: int | None) -> Exe
     node, local = divmod(rank, run.processes_per_node)
     stream = Stream(chosen, node, local)
     folder = bundle.records / "logs" / attempt_folder(chosen)
-    outputs = _outputs(folder / stream.file_name, _hint(run, rank, chosen))
+    command = f"hpj logs {run.run_id} --rank {rank} --attempt {chosen}"
+    most = _MAX_RECORD_BYTES if bundle.is_own else _MAX_FOREIGN_RECORD_BYTES
+    record = _Record(folder / stream.file_name, deadline, most, command)
+    outputs = record.outputs()
     # Of the newest attempt the run says more: it may have been cancelled.
     told = next((one for one in run.attempts if one.number == chosen < newest), run.status)
     if told.state in ENDED and told.state != "succeeded":
@@ -93,6 +103,9 @@ def _read(bundle: BundleReader, run: Run, rank: int, attempt: int | None) -> Exe
         "attempt": chosen,
         "state": told.state,
     }
+    gap = record.find_gap()
+    if gap is not None:
+        document["metadata"]["hyperpod"]["not_shown"] = gap
     return ExecutedNotebook(
         run.run_id, _source_name(bundle), rank, chosen, run.status.ended, document
     )
@@ -118,7 +131,10 @@ def _sent_document(bundle: BundleReader) -> dict[str, Any]:
         )
     for path in find_sent_paths(bundle, entry):
         with contextlib.suppress(OSError, ValueError):
-            document = from_json(descent.read(path, _MAX_NOTEBOOK_BYTES))
+            data = descent.read(
+                path, _MAX_NOTEBOOK_BYTES if bundle.is_own else _MAX_FOREIGN_NOTEBOOK_BYTES
+            )
+            document: Any = None if is_too_complex(data) else from_json(data)
             if _is_notebook(document):
                 for cell in document["cells"]:
                     # Jupyter would believe it, and run the scripts of a job's outputs.
@@ -151,21 +167,57 @@ def _source_name(bundle: BundleReader) -> str:
     return Path(source.path).name if source.kind == "notebook" else "notebook.ipynb"
 
 
-def _hint(run: Run, rank: int, attempt: int) -> str:
-    return f"hpj logs {run.run_id} --rank {rank} --attempt {attempt}"
+class _Record:
+    """The record of one rank's outputs, as much of it as its limits allow.
+
+    Args:
+        log: The rank's log, beside which it is.
+        deadline: When reading ends.
+        most: The number of bytes that are read.
+        command: The command that shows the log.
+    """
+
+    def __init__(self, log: Path, deadline: Deadline, most: int, command: str) -> None:
+        self._log = log
+        self._deadline = deadline
+        self._most = most
+        self._command = command
+        self._size = 0
+
+    def outputs(self) -> dict[int, CellOutputs]:
+        """The outputs of cells; none if the rank has not started, or its record is gone."""
+        try:
+            descriptor = descent.open_file(self._log.with_suffix(".outputs.jsonl"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise _unreadable(error) from error
+        try:
+            self._size = os.fstat(descriptor).st_size
+            end = min(self._size, self._most)
+            read = read_lines(descriptor, 0, end, self._deadline, longest=MAX_OUTPUT)
+            with _opened(self._log) as log:
+                size = os.fstat(log).st_size if log is not None else 0
+                reader = _reader(log, self._command)
+                return read_outputs((line for line, _ in read), size, reader, self.find_gap)
+        except OSError as error:
+            raise _unreadable(error) from error
+        finally:
+            os.close(descriptor)
+
+    def find_gap(self) -> str | None:
+        """Why not all of it was read; None if it was."""
+        if self._deadline.is_over():
+            why = f"to read all outputs takes longer than {BUDGET_S:g} s"
+        elif self._size > self._most:
+            why = f"the record of outputs is longer than {self._most >> 20} MiB"
+        else:
+            return None
+        return f"{why}; the printed text is in the log: {self._command}"
 
 
-def _outputs(log: Path, command: str) -> dict[int, CellOutputs]:
-    """The outputs of one rank; none if it has not started, or its record is gone."""
-    try:
-        record = descent.read(log.with_suffix(".outputs.jsonl"), _MAX_RECORD_BYTES)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StorageError(f"the outputs of cells cannot be read: {error.strerror}") from error
-    with _opened(log) as descriptor:
-        size = os.fstat(descriptor).st_size if descriptor is not None else 0
-        return read_outputs(record, size, _reader(descriptor, command))
+def _unreadable(error: OSError) -> StorageError:
+    return StorageError(f"the outputs of cells cannot be read: {error.strerror}")
 
 
 @contextlib.contextmanager
