@@ -134,7 +134,8 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     """Read and merge the configuration.
 
     Raises:
-        InvalidInputError: A file is not valid TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
+        InvalidInputError: A file is not valid TOML (with line and column), or has an unknown or wrong key; anybody could have written it;
+            ``$HYPERPOD_CONFIG`` does not exist.
     """
     documents: list[tuple[Path, dict[str, Any]]] = []
     merged: dict[str, Any] = {}
@@ -186,6 +187,7 @@ def find_partition(settings: Settings) -> Partition:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        _check_writers(path)
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
@@ -207,6 +209,29 @@ def _read(path: Path) -> dict[str, Any]:
             hint="fix the file; its format is TOML",
             detail={"path": str(path), "line": line, "column": column},
         ) from error
+
+
+def _check_writers(path: Path) -> None:
+    """Refuse a file that any user could have written: it names programs that run as its reader, such as ``python`` and ``commands``."""
+    file, folder = path.stat(), path.resolve().parent
+    mode = folder.stat().st_mode
+    if file.st_mode & stat.S_IWOTH:
+        reason, fix = "all users can write to it", f"chmod o-w {path}"
+    elif not mode & stat.S_IWOTH:
+        return
+    elif not mode & stat.S_ISVTX:
+        reason, fix = f"all users can replace it in {folder}", f"chmod o-w {folder}"
+    elif file.st_uid not in {0, os.getuid()}:
+        reason = f"uid {file.st_uid} created it in {folder}, to which all users can write"
+        fix = "use a file in a folder of your own"
+    else:
+        return
+    raise InvalidInputError(
+        f"{path} is not read: {reason}",
+        code="invalid_config",
+        hint=f"check its contents, then {fix}",
+        detail={"path": str(path)},
+    )
 
 
 def _end_position(text: str) -> tuple[int, int]:

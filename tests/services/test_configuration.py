@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -81,6 +82,38 @@ def test_the_file_of_the_variable_stands_alone(home, user_file, monkeypatch):
 def test_the_file_of_the_variable_must_be_there(home, monkeypatch):
     monkeypatch.setenv("HYPERPOD_CONFIG", str(home / "none.toml"))
     assert "file not found" in refused().message
+
+
+@pytest.mark.parametrize(
+    ("folder_mode", "file_mode", "owner", "reason"),
+    [
+        (0o755, 0o666, 0, "all users can write to it"),
+        (0o755, 0o602, 0, "all users can write to it"),
+        (0o777, 0o644, 0, "all users can replace it"),
+        (0o1777, 0o644, 3001, "uid 3001 created it"),
+        (0o1777, 0o644, 0, None),
+        (0o775, 0o664, 0, None),
+        (0o755, 0o644, 3001, None),
+    ],
+)
+@pytest.mark.parametrize("through_link", [False, True])
+def test_a_file_that_any_user_could_have_written_is_not_read(
+    home, monkeypatch, folder_mode, file_mode, owner, reason, through_link
+):
+    folder = home / "configuration"
+    folder.mkdir()
+    path = folder / "config.toml"
+    path.write_text("[clusters.local]\nslots = 3\n")
+    os.chown(path, owner, owner)
+    path.chmod(file_mode)
+    folder.chmod(folder_mode)
+    if through_link:
+        (home / "link.toml").symlink_to(path)
+    monkeypatch.setenv("HYPERPOD_CONFIG", str(home / "link.toml" if through_link else path))
+    if reason is None:
+        assert load_settings().clusters["local"].slots == 3
+    else:
+        assert reason in refused().message
 
 
 @pytest.mark.parametrize(
