@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
+from hyperpod_jlab.capture import git
 from hyperpod_jlab.capture.captured import ProjectFile
-from hyperpod_jlab.capture.ignore import IgnoreTree
+from hyperpod_jlab.capture.ignore import MAX_LINES, IgnoreTree, TooManyPatternsError
 from hyperpod_jlab.capture.secrets import is_secret_file
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding, Level
@@ -34,6 +36,7 @@ GITS = ".gitignore"
 HYPERPODIGNORE = ".hyperpodignore"
 
 _COMMIT_TIMEOUT_S = 2.0
+_MAX_IGNORE_FILE = 1 << 20
 
 _DEFAULT_EXCLUDES = (
     ".DS_Store .Trash .cache .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox "
@@ -41,6 +44,7 @@ _DEFAULT_EXCLUDES = (
 )
 _EXCLUDED_NAMES = frozenset(_DEFAULT_EXCLUDES.split())
 _ALWAYS_EXCLUDED = frozenset({".git", ".ipynb_checkpoints", "__pycache__"})
+_ODD_COMPONENTS = frozenset({"", ".", ".."})
 
 
 class TooManyFilesError(Exception):
@@ -58,29 +62,10 @@ class Listing:
 def find_commit(folder: Path) -> str | None:
     """The commit that is checked out in the working tree of a folder; None if it is in none, or git does not say in time."""
     try:
-        output = _run_git(folder, ("rev-parse", "--verify", "HEAD"), _COMMIT_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
+        output = git.ask(folder, "rev-parse", "--verify", "HEAD", seconds=_COMMIT_TIMEOUT_S)
+    except git.SlowGitError:
         return None
     return output.decode("ascii", "replace").strip() or None if output else None
-
-
-def _run_git(folder: Path, arguments: Sequence[str], seconds: float) -> bytes | None:
-    """What git prints; None if it fails.
-
-    Raises:
-        TimeoutExpired: It takes too long.
-    """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment.update(GIT_OPTIONAL_LOCKS="0", LC_ALL="C")
-    # A repository's configuration may name a program for core.fsmonitor: reading must not start it.
-    command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
-    try:
-        completed = subprocess.run(
-            command, capture_output=True, check=False, timeout=max(0.1, seconds), env=environment
-        )
-    except OSError:
-        return None
-    return completed.stdout if completed.returncode == 0 else None
 
 
 class Lister:
@@ -99,7 +84,7 @@ class Lister:
     def run(self) -> Listing:
         """List the tree under the root."""
         self._read_hyperpodignore(HYPERPODIGNORE)
-        self._tree("")
+        self._tree()
         self._listing.paths = sorted(set(self._listing.paths))
         return self._listing
 
@@ -109,47 +94,59 @@ class Lister:
         self._walk(folder, IgnoreTree(), heed=False)
         return self._listing.paths
 
-    def _tree(self, prefix: str) -> None:
-        """List a folder that may be its own repository."""
-        paths = self._git(self._root / prefix)
-        if paths is None:
-            self._walk(prefix, IgnoreTree(), heed=True)
-            return
-        for path in paths:
-            if path.endswith(f"/{HYPERPODIGNORE}") or (prefix and path == HYPERPODIGNORE):
-                self._read_hyperpodignore(f"{prefix}{path}")
-        for path in paths:
-            full_path = f"{prefix}{path}"
-            if self._own_rules.ignores(full_path.rstrip("/"), folder=full_path.endswith("/")):
+    def _tree(self) -> None:
+        """List the root and the repositories in it. Git names only the folder of a nested repository or a submodule."""
+        pending, seen = [""], set[str]()
+        while pending:
+            prefix = pending.pop()
+            place = os.path.realpath(self._root / prefix)
+            if place in seen:  # a hostile index can name a folder that links to itself
                 continue
-            target = self._root / full_path
-            if full_path.endswith("/") or (target.is_dir() and not target.is_symlink()):
-                # A nested repository or a submodule: git names only its folder.
-                self._tree(full_path.rstrip("/") + "/")
-            else:
-                self._add(full_path)
+            seen.add(place)
+            paths = self._git(self._root / prefix)
+            if paths is None:
+                self._walk(prefix, IgnoreTree(), heed=True)
+                continue
+            for path in paths:
+                if path.endswith(f"/{HYPERPODIGNORE}") or (prefix and path == HYPERPODIGNORE):
+                    self._read_hyperpodignore(f"{prefix}{path}")
+            for number, path in enumerate(paths):
+                full_path = f"{prefix}{path}"
+                if number % 500 == 0:
+                    self._check_time()
+                if self._own_rules.ignores(full_path.rstrip("/"), folder=full_path.endswith("/")):
+                    continue
+                if full_path.endswith("/") or _is_real_folder(self._root / full_path):
+                    pending.append(full_path.rstrip("/") + "/")
+                else:
+                    self._add(full_path)
 
     def _git(self, folder: Path) -> list[str] | None:
         """Tracked and new files from git; None if the folder is not in a usable working tree."""
         if not (folder / ".git").exists() and self._is_ignored(folder):
             return None
-        tracked = self._run_git(folder, "ls-files", "-z", "--cached")
+        tracked = self._ask_git(folder, "ls-files", "-z", "--cached")
         if tracked is None:
             return None
-        new = self._run_git(folder, "ls-files", "-z", "--others", "--exclude-standard") or []
-        return tracked + [path for path in new if not _is_excluded(path)]
+        new = self._ask_git(folder, "ls-files", "-z", "--others", "--exclude-standard") or []
+        paths = tracked + [path for path in new if not _is_excluded(path)]
+        # Git does not check the names in an index.
+        return [
+            path for path in paths if _ODD_COMPONENTS.isdisjoint(path.removesuffix("/").split("/"))
+        ]
 
     def _is_ignored(self, folder: Path) -> bool:
         """Whether an outer repository ignores this folder, as a repository for a home folder's dot files does."""
-        return self._run_git(folder.parent, "check-ignore", "-q", folder.name) is not None
+        return self._ask_git(folder.parent, "check-ignore", "-q", f"./{folder.name}") is not None
 
-    def _run_git(self, folder: Path, *arguments: str) -> list[str] | None:
+    def _ask_git(
+        self, folder: Path, command: Literal["check-ignore", "ls-files"], *arguments: str
+    ) -> list[str] | None:
         try:
-            output = _run_git(folder, arguments, self._deadline - time.monotonic())
-        except subprocess.TimeoutExpired as error:
-            raise TooManyFilesError(
-                f"git needs more than {MAX_SECONDS:.0f} s to list it"
-            ) from error
+            seconds = self._deadline - time.monotonic()
+            output = git.ask(folder, command, *arguments, seconds=seconds)
+        except git.SlowGitError as error:
+            raise TooManyFilesError(f"{error}") from error
         return None if output is None else [os.fsdecode(one) for one in output.split(b"\0") if one]
 
     def _walk(self, prefix: str, ignores: IgnoreTree, *, heed: bool) -> None:
@@ -198,13 +195,31 @@ class Lister:
     def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
         """Read the ignore files of a folder in the walk."""
         if GITS in names:
-            ignores.add(folder.rstrip("/"), _read_text(self._root / folder / GITS))
+            self._read_rules(f"{folder}{GITS}", ignores)
         if HYPERPODIGNORE in names and folder:
             self._read_hyperpodignore(f"{folder}{HYPERPODIGNORE}")
 
     def _read_hyperpodignore(self, path: str) -> None:
         """Read a ``.hyperpodignore``: its matches are left out, tracked or not."""
-        self._own_rules.add(path.rpartition("/")[0], _read_text(self._root / path))
+        self._read_rules(path, self._own_rules)
+
+    def _read_rules(self, path: str, tree: IgnoreTree) -> None:
+        self._check_time()
+        try:
+            data = descent.read_named(self._root / path, _MAX_IGNORE_FILE)
+            tree.add(path.rpartition("/")[0], data.decode("utf-8-sig", "surrogateescape"))
+        except TooManyPatternsError as error:
+            raise TooManyFilesError(f"{path} has more than {MAX_LINES} lines") from error
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise TooManyFilesError(f"{path} is larger than 1 MiB") from error
+
+
+def _is_real_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _is_excluded(path: str) -> bool:
@@ -215,13 +230,6 @@ def _has_component(path: str, names: frozenset[str]) -> bool:
     """Whether a path contains one of these names, or our own folder on a partition."""
     parts = path.split("/")
     return not names.isdisjoint(parts) or any(map(OWN_FOLDER.fullmatch, parts))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return descent.read_named(path).decode("utf-8-sig", "replace")
-    except OSError:
-        return ""
 
 
 _SMALLER = "exclude files with .hyperpodignore, or use --no-project-files or --project-root"
