@@ -36,8 +36,8 @@ from hyperpod_jlab.storage.bundle import open_linked
 
 _RECORD = struct.Struct("<qq")
 _WINDOW_BYTES = 4096
-_MAX_INDEX_BYTES = 1 << 20
-"""Maximum index size in bytes that is searched for one answer: another user's index may be of any size."""
+_MAX_RECORDS = 1 << 16
+"""Records of an index that are read for one answer: another user's index may be of any size."""
 _NS = 1_000_000_000
 _FLOAT_ERROR = 256
 """Rounding error in nanoseconds of a Unix time that was a float of seconds."""
@@ -61,7 +61,7 @@ class TimeIndex:
             if first < 0:
                 return []
             times: list[tuple[int, float]] = []
-            for time, offset in self._records(fd, first, min(count, first + _MAX_INDEX_BYTES)):
+            for time, offset in self._records(fd, first, min(count, first + _MAX_RECORDS)):
                 if offset >= end and times:
                     break
                 position = max(offset, begin)

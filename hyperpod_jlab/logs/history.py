@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hyperpod_jlab.logs.cursor import Cursor
-from hyperpod_jlab.logs.lines import LineBlock, LogBatch, last_complete
+from hyperpod_jlab.logs.lines import MAX_LINE_BYTES, LineBlock, LogBatch, last_complete
 from hyperpod_jlab.logs.source import (
     Activity,
     Chunk,
@@ -68,13 +68,14 @@ class BackwardLane:
         assert self._chunk is not None
         return self._key(self._time(self._chunk, self._line))
 
-    def step(self) -> bool:
-        """Move back over the current line; returns whether it is one that is shown."""
+    def step(self) -> tuple[bool, int]:
+        """Move back over the current line; returns whether it is one that is shown, and its size in bytes."""
         assert self._chunk is not None
+        size = self._offset - self._line
         self._offset = self._line
         self.position = self._chunk.position_at(self._line)
         is_node_log = self.source.stream.local_rank is None
-        return not (is_node_log and self._chunk.data.startswith(LAUNCHER_LINE, self._line))
+        return not (is_node_log and self._chunk.data.startswith(LAUNCHER_LINE, self._line)), size
 
     def _key(self, time: float) -> BackwardKey:
         attempt, node, local = self.source.stream.sort_key
@@ -125,19 +126,31 @@ class BackwardLane:
         return self._changed
 
 
+_MAX_HIDDEN_BYTES = 64 << 20
+
+
 def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
-    """Move the lanes' positions back over their last `count` lines in total; returns how many there were. Blocking."""
+    """Move the lanes' positions back over their last `count` lines in total; returns how many there were. Blocking.
+
+    A line that is shown in parts counts as one, but all lines together have no more bytes than `count` parts, and those that are not shown at most 64 MiB:
+    after that, the rest counts as if it were there.
+    """
     heap: list[tuple[BackwardKey, bool, int, BackwardLane]] = []
     for number, lane in enumerate(lanes):
         bound = lane.bound()
         if bound is not None:
             heap.append((bound, False, number, lane))
     heapq.heapify(heap)
-    moved_lines = 0
+    moved_lines, shown_left, hidden_left = 0, count * MAX_LINE_BYTES, _MAX_HIDDEN_BYTES
     while heap and moved_lines < count:
         _, priority, number, lane = heap[0]
         if priority:
-            moved_lines += lane.step()
+            is_shown, size = lane.step()
+            moved_lines += is_shown
+            shown_left -= size if is_shown else 0
+            hidden_left -= 0 if is_shown else size
+            if min(shown_left, hidden_left) < 0:
+                moved_lines = count
         key = lane.key()
         if key is None:
             heapq.heappop(heap)

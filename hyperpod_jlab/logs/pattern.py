@@ -244,7 +244,7 @@ class Matcher:
         search, lines = self._deadline(self._line_regex), self._deadline(self._lines_regex)
         matches: list[PatternMatch] = []
         try:
-            position = _line_start(file, begin)
+            position = _line_start(file, begin, end)
             while position < end:
                 data = _read_whole_lines(file, position, min(_CHUNK, end - position))
                 if not data:
@@ -345,10 +345,10 @@ def _span(line: bytes, search: Callable[[str, int], Any]) -> tuple[int, int]:
     return len(text[: match.start()].encode()), len(text[: match.end()].encode())
 
 
-def _line_start(file: int, begin: int) -> int:
-    """The first line start at or after an offset."""
+def _line_start(file: int, begin: int, end: int) -> int:
+    """The first line start at or after an offset; `end` if there is none before it."""
     position = begin - 1
-    while position >= 0:
+    while 0 <= position < end:
         data = os.pread(file, 64 << 10, position)
         newline = data.find(b"\n")
         if newline >= 0:
@@ -356,7 +356,7 @@ def _line_start(file: int, begin: int) -> int:
         if not data:
             return position
         position += len(data)
-    return 0
+    return max(position, 0)
 
 
 def _read_whole_lines(file: int, position: int, size: int) -> bytes:

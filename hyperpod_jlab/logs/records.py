@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic_core import from_json
 
@@ -17,11 +20,15 @@ from hyperpod_jlab.logs.stream import (
 )
 from hyperpod_jlab.storage import descent
 
+T = TypeVar("T")
+
 _REOPEN_AFTER_S = 0.2
 """Seconds. Opening a file costs a call to the metadata server of the whole file system; reading an open one does not."""
 
-_MAX_RECORD_BYTES = 1 << 20
+_MAX_RECORD_BYTES, _MAX_FOREIGN_RECORD_BYTES = 1 << 20, 64 << 10
 _MAX_FOREIGN_FILES = 4096
+_MAX_FOREIGN_RECORDS_S = 1.0
+"""Seconds in one pass for the records of nodes, which only tell names and save reading files."""
 
 
 class Bound:
@@ -33,11 +40,23 @@ class Bound:
 
     def __init__(self, path: Path) -> None:
         self._max_files = _MAX_FOREIGN_FILES if descent.is_foreign(path) else None
-        self._files_left = _MAX_FOREIGN_FILES
+        self.renew()
 
     def renew(self) -> None:
         """Start a new pass."""
         self._files_left = _MAX_FOREIGN_FILES
+        self._seconds_left = _MAX_FOREIGN_RECORDS_S
+
+    def record(self, read: Callable[[], T]) -> T | None:
+        """What reading a node's record gives; None if those of this pass have taken too long. Blocking."""
+        if self._max_files is None:
+            return read()
+        if self._seconds_left <= 0:
+            return None
+        begin = time.monotonic()
+        found = read()
+        self._seconds_left -= time.monotonic() - begin
+        return found
 
     def names(self, folder: Path) -> list[str]:
         """The names in a folder, up to the limit; empty when it does not exist or is unreadable. Blocking."""
@@ -114,7 +133,8 @@ class RecordStreams:
 
     def activity(self, attempt: int, node_rank: int) -> Activity | None:
         """A node's newest activity record. Blocking."""
-        return read_activity(self.folder(attempt) / activity_name(node_rank), attempt, node_rank)
+        path = self.folder(attempt) / activity_name(node_rank)
+        return self._bound.record(lambda: read_activity(path, attempt, node_rank))
 
     def _renew(self) -> None:
         if not self._is_bound_shared:
@@ -123,7 +143,7 @@ class RecordStreams:
     def _node_name(self, stream: Stream) -> str | None:
         key = (stream.attempt, stream.node_rank)
         if key not in self._names:
-            name = self._read_node_name(*key)
+            name = self._bound.record(lambda: self._read_node_name(*key))
             if name is None:
                 return None
             self._names[key] = name
@@ -131,8 +151,10 @@ class RecordStreams:
 
     def _read_node_name(self, attempt: int, node_rank: int) -> str | None:
         path = self.records / "status" / attempt_folder(attempt) / f"node-{node_rank}.json"
+        is_foreign = descent.is_foreign(path)
         try:
-            name = from_json(descent.read(path, _MAX_RECORD_BYTES))["node"]
+            most = _MAX_FOREIGN_RECORD_BYTES if is_foreign else _MAX_RECORD_BYTES
+            name = from_json(descent.read(path, most))["node"]
         except (OSError, ValueError, KeyError, TypeError):
             # The node has not reported yet, or its record is damaged, which the run's state shows.
             return None

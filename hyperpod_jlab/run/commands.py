@@ -33,6 +33,7 @@ from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.wire import iso_time, to_plain
 from hyperpod_jlab.run.listing import RunFilter, check_states
+from hyperpod_jlab.storage.big_records import Deadline
 from hyperpod_jlab.storage.files import FULL_HINT
 
 if TYPE_CHECKING:
@@ -160,10 +161,13 @@ async def _numbers(hyperpod: Hyperpod, listed: Sequence[Run]) -> dict[str, str]:
     from hyperpod_jlab.cli.numbers import format_row
 
     started = [run for run in listed if run.status.started_at is not None][:_MAX_NUMBERS]
+    deadline = Deadline()
 
     def read(part: Sequence[Run]) -> dict[str, str]:
         return {
-            run.run_id: format_row(hyperpod.metrics.newest(run.run_id, ended=run.status.ended))
+            run.run_id: format_row(
+                hyperpod.metrics.newest(run.run_id, ended=run.status.ended, deadline=deadline)
+            )
             for run in part
         }
 
@@ -299,7 +303,9 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
         if run.state == "running"
         else None
     )
-    numbers = await asyncio.to_thread(hyperpod.metrics.summary, run_id, ended=run.status.ended)
+    numbers = await asyncio.to_thread(
+        hyperpod.metrics.summary, run_id, ended=run.status.ended, deadline=Deadline()
+    )
     mlflow = None
     if spec.mlflow.server is not None:
         from hyperpod_jlab.features.mlflow.service import read_mlflow

@@ -30,6 +30,7 @@ from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.core.usage import attempt_end
 from hyperpod_jlab.engines.repairs import read_records
 from hyperpod_jlab.run.resources import read_resources
+from hyperpod_jlab.storage.big_records import Deadline, TooSlowError
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ async def read_run_cost(hyperpod: Hyperpod, run_id: str) -> RunCost:
     else:
         source = "records"
         executions, missing = await asyncio.to_thread(_recorded, bundle, run)
-    utilization = await asyncio.to_thread(_utilization, bundle)
+    utilization = await hyperpod.big_reads.run(lambda deadline: _utilization(bundle, deadline))
     names = {name for one in executions for name in one.nodes}
     notes: tuple[str, ...]
     if run.cluster not in hyperpod.settings.clusters:
@@ -269,8 +270,11 @@ def executions_of_row(run: Run, spec: JobSpec | None = None) -> list[Execution]:
     ]
 
 
-def _utilization(bundle: BundleReader) -> float | None:
-    resources = read_resources(bundle)
+def _utilization(bundle: BundleReader, deadline: Deadline) -> float | None:
+    try:
+        resources = read_resources(bundle, deadline=deadline)
+    except TooSlowError:
+        return None
     values = [
         value
         for series in resources.series

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import secrets
+import sys
 import threading
 import time
 from array import array
@@ -24,6 +25,7 @@ from hyperpod_jlab.core.records import MAX_NODES
 from hyperpod_jlab.core.spec import AlarmCode
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.big_records import Deadline, read_lines
 from hyperpod_jlab.storage.bundle import visible_names
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -37,7 +39,8 @@ Point = tuple[int | None, float, float | None]
 
 _MAX_NAMES = 10_000
 _MAX_FILE_BYTES = 512 << 20
-_CHUNK = 4 << 20
+_MAX_LINE_BYTES = 64 << 10
+"""The launcher writes at most 40 names in a line."""
 _MAX_NAME = 200
 _MAX_SERIES = 20_000
 _MAX_ALARMS = 2_000
@@ -175,13 +178,37 @@ class _Points:
         )
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """How much of a run is read.
+
+    Attributes:
+        points: Points in memory.
+        attempts: The newest attempts.
+        files: Files of all nodes.
+        size: Bytes of all files.
+        end: Bytes at the end of a file in which the newest numbers are.
+    """
+
+    points: int
+    attempts: int
+    files: int
+    size: int
+    end: int = _END
+
+
+_OWN = _Limits(_MAX_POINTS, 1000, MAX_NODES, sys.maxsize)
+_FOREIGN = _Limits(_MAX_FOREIGN_POINTS, 20, 1000, 64 << 20)
+_FOREIGN_NEWEST = _Limits(_MAX_FOREIGN_POINTS, 2, 16, 256 << 10, 16 << 10)
+"""Another user's run in a list: 16 files, of each the end."""
+
+
 @dataclass
 class _File:
     """A node's file, and how much of it was read."""
 
     path: Path
     offset: int = 0
-    rest: bytes = b""
     is_done: bool = False
 
 
@@ -195,7 +222,7 @@ class RunMetrics:
     Args:
         records: The folder with the records of the run, or of an array's child.
         is_own: Whether it is the user's own run; others are read with tighter limits.
-        newest_only: Whether only a summary is wanted: of long files, the end is read, and the alarms before it.
+        newest_only: Whether only a summary is wanted: of long files, the end is read, and of the user's own the alarms before it.
     """
 
     def __init__(self, records: Path, *, is_own: bool, newest_only: bool = False) -> None:
@@ -206,7 +233,12 @@ class RunMetrics:
         self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
         self._alarms: dict[tuple[int, RunAlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
-        self._most = _MAX_POINTS if is_own else _MAX_FOREIGN_POINTS
+        self._is_own = is_own
+        foreign = _FOREIGN_NEWEST if newest_only else _FOREIGN
+        self._limits = _OWN if is_own else foreign
+        self._size_left = self._limits.size
+        self._by_attempt: dict[int, int] = {}
+        self._is_behind = False
         self._version = 1
         self._newest_only = newest_only
         self._looked_at = float("-inf")
@@ -228,18 +260,31 @@ class RunMetrics:
         """Files that are looked at."""
         return len(self._files)
 
-    def refresh(self) -> bool:
-        """Read what is new; whether there was anything. New files are looked for at most once a second."""
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last refresh ended before it had read everything; the next one continues."""
+        return self._is_behind
+
+    def refresh(self, deadline: Deadline | None = None) -> bool:
+        """Read what is new; whether there was anything. New files are looked for at most once a second.
+
+        Args:
+            deadline: When to end, even if there is more; default: when all is read.
+        """
+        deadline = deadline or Deadline(math.inf)
         with self._lock:
             before, now = self._version, time.monotonic()
             if now - self._looked_at >= _LOOK_EVERY_S or not self._files:
                 self._looked_at = now
                 self._find_files()
             for (attempt, node), file in self._files.items():
+                if deadline.is_over():
+                    break
                 if attempt == self._newest or not file.is_done:
-                    self._read(attempt, node, file)
+                    self._read(attempt, node, file, deadline)
                     # What an earlier attempt writes late is read once more, and no further.
-                    file.is_done = attempt < self._newest
+                    file.is_done = attempt < self._newest and not deadline.is_over()
+            self._is_behind = deadline.is_over()
             return self._version > before
 
     def summary(self, *, ended: bool, now: float | None = None) -> MetricSummary:
@@ -391,38 +436,37 @@ class RunMetrics:
     # ---- files
 
     def _find_files(self) -> None:
-        for found in map(_ATTEMPT.fullmatch, visible_names(self._logs, _MAX_NAMES)):
-            if found is None:
-                continue
-            attempt, folder = int(found[1]), self._logs / found[0]
-            self._newest = max(self._newest, attempt)
-            for name in map(_FILE.fullmatch, visible_names(folder, _MAX_NAMES)):
-                if name is not None and len(self._files) < MAX_NODES:
-                    self._files.setdefault((attempt, int(name[1])), _File(folder / name[0]))
-        self._files = dict(sorted(self._files.items()))
+        names = map(_ATTEMPT.fullmatch, visible_names(self._logs, _MAX_NAMES))
+        attempts = sorted(int(found[1]) for found in names if found)[-self._limits.attempts :]
+        self._newest = max([self._newest, *attempts[-1:]])
+        for attempt in attempts:
+            folder = self._logs / f"attempt-{attempt}"
+            found = map(_FILE.fullmatch, visible_names(folder, _MAX_NAMES))
+            for one in filter(None, found):
+                self._files.setdefault((attempt, int(one[1])), _File(folder / one[0]))
+        # What is over a limit, or comes too late, is old.
+        ordered = sorted(self._files.items(), key=lambda item: (-item[0][0], item[0][1]))
+        self._files = dict(ordered[: self._limits.files])
 
-    def _read(self, attempt: int, node: int, file: _File) -> None:
+    def _read(self, attempt: int, node: int, file: _File, deadline: Deadline) -> None:
         try:
             descriptor = descent.open_file(file.path)
         except OSError:
             return
         try:
             size = min(os.fstat(descriptor).st_size, _MAX_FILE_BYTES)
-            if size < file.offset:  # replaced: what was read stays
-                file.offset, file.rest = size, b""
-            end = size - _END if self._newest_only else 0
-            while file.offset < size:
-                is_before_end = file.offset < end
-                limit = end if is_before_end else size
-                data = os.pread(descriptor, min(_CHUNK, limit - file.offset), file.offset)
-                if not data:
-                    break
-                file.offset += len(data)
-                body, _, file.rest = (file.rest + data).rpartition(b"\n")
-                file.rest = file.rest[-_CHUNK:]
-                lines = body.split(b"\n")
-                for line in filter(_ALARM.search, lines) if is_before_end else lines:
+            file.offset = min(file.offset, size)  # replaced: what was read stays
+            end = size - self._limits.end if self._newest_only else 0
+            if not self._is_own:
+                file.offset = max(file.offset, end)
+                size = min(size, file.offset + self._size_left)
+            begin = file.offset
+            lines = read_lines(descriptor, file.offset, size, deadline, longest=_MAX_LINE_BYTES)
+            for line, offset in lines:
+                if line and (offset > end or _ALARM.search(line)):
                     self._take(attempt, node, line)
+                file.offset = offset
+            self._size_left -= file.offset - begin
         except OSError:
             return
         finally:
@@ -455,9 +499,10 @@ class RunMetrics:
                 if len(self._series) >= _MAX_SERIES and not self._drop_oldest(attempt):
                     continue
                 points = self._series[key] = _Points()
+                self._by_attempt[attempt] = self._by_attempt.get(attempt, 0) + 1
             points.add(self._version, step, moment, value)
             self._count += 1
-            if self._count > self._most:
+            if self._count > self._limits.points:
                 self._thin_out()
         is_known = (attempt, rank) in self._progress or len(self._progress) < _MAX_SERIES
         if step is not None and is_known:
@@ -468,9 +513,10 @@ class RunMetrics:
 
     def _drop_oldest(self, newest: int) -> bool:
         """Forget the series of the oldest attempt, if it is older than this one."""
-        oldest = min(key[0] for key in self._series)
+        oldest = min(self._by_attempt)
         if oldest >= newest:
             return False
+        del self._by_attempt[oldest]
         self._series = {key: one for key, one in self._series.items() if key[0] != oldest}
         self._count = sum(len(points.times) for points in self._series.values())
         return True
@@ -660,26 +706,31 @@ class MetricsCache:
     def _points(self) -> int:
         return sum(run.count for run in self._runs.values())
 
-    def summary(self, run_id: str, *, ended: bool) -> MetricSummary:
+    def summary(
+        self, run_id: str, *, ended: bool, deadline: Deadline | None = None
+    ) -> MetricSummary:
         """The newest numbers of a run; none if its records cannot be read. May block.
 
         Args:
             run_id: The run.
             ended: Whether it has ended.
+            deadline: When to end reading.
         """
         try:
             metrics = self.get(run_id)
-            metrics.refresh()
+            metrics.refresh(deadline)
         except HyperpodError:
             return MetricSummary()
         return metrics.summary(ended=ended)
 
-    def newest(self, run_id: str, *, ended: bool) -> MetricSummary:
+    def newest(
+        self, run_id: str, *, ended: bool, deadline: Deadline | None = None
+    ) -> MetricSummary:
         """As `summary`, but fast and for many runs: without names that were not printed lately. Nothing is kept."""
         try:
             bundle = self._open_bundle(run_id)
         except HyperpodError:
             return MetricSummary()
         metrics = RunMetrics(bundle.records, is_own=bundle.is_own, newest_only=True)
-        metrics.refresh()
+        metrics.refresh(deadline)
         return metrics.summary(ended=ended)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from hyperpod_jlab.core.records import UnixTime
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.big_records import Deadline, TooSlowError
 from hyperpod_jlab.storage.bundle import visible_names
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -23,6 +24,10 @@ MAX_NODES = 8
 
 _MAX_BYTES = 4 << 20
 _MAX_NAMES = 10_000
+_MAX_ATTEMPTS = 20
+"""Attempts without samples after which no older one is looked at."""
+_MAX_SERIES = 2600
+"""Series of a node: 1024 ranks and 128 GPUs."""
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 _FILE = re.compile(r"node-(0|[1-9][0-9]{0,5})\.resources\.jsonl")
 
@@ -121,7 +126,10 @@ class RunResources:
 
 
 def read_resources(
-    bundle: BundleReader, attempt: int | None = None, node: int | None = None
+    bundle: BundleReader,
+    attempt: int | None = None,
+    node: int | None = None,
+    deadline: Deadline | None = None,
 ) -> RunResources:
     """The samples of one attempt, by default the newest that has some. May block.
 
@@ -129,16 +137,21 @@ def read_resources(
         bundle: The bundle of the run, or of an array's child.
         attempt: The attempt's number.
         node: Only the node of this rank.
+        deadline: When to stop reading; default: in 10 s.
 
     Raises:
         NotFoundError: The run does not exist.
         DamagedBundleError: Its head cannot be read.
+        TooSlowError: The samples cannot be read in time.
     """
     bundle.head()
+    deadline = deadline or Deadline()
     for number in _attempts(bundle) if attempt is None else [attempt]:
         files = _files(bundle, number)
         chosen = [rank for rank in sorted(files) if node is None or rank == node][:MAX_NODES]
-        samples = {rank: _read(bundle, number, files[rank]) for rank in chosen}
+        samples = {rank: _read(bundle, number, files[rank], deadline) for rank in chosen}
+        if deadline.is_over():
+            raise TooSlowError(bundle.run_id)
         times = [[sample.time for sample in rows] for _, rows in samples.values()]
         if any(times):
             axis = _Axis.over([each for each in times if each])
@@ -162,7 +175,7 @@ def read_services(bundle: BundleReader, attempt: int) -> list[NodeServices]:
         except OSError:
             continue
         told = (line for line in reversed(lines) if b'"ports"' in line)
-        services = next(_valid(_Services, told), None)
+        services = next(_valid(_Services, told, Deadline(1.0)), None)
         if services is not None and (services.ports or services.log_folders):
             found.append(NodeServices(rank, services.ports, services.log_folders))
     return found
@@ -173,7 +186,7 @@ def _attempts(bundle: BundleReader) -> list[int]:
     names = visible_names(bundle.records / "logs", _MAX_NAMES)
     return sorted(
         (int(found[1]) for found in map(_ATTEMPT.fullmatch, names) if found), reverse=True
-    )
+    )[:_MAX_ATTEMPTS]
 
 
 def _files(bundle: BundleReader, attempt: int) -> dict[int, str]:
@@ -181,23 +194,27 @@ def _files(bundle: BundleReader, attempt: int) -> dict[int, str]:
     return {int(found[1]): found[0] for found in map(_FILE.fullmatch, names) if found}
 
 
-def _read(bundle: BundleReader, attempt: int, name: str) -> tuple[_Head, list[_Sample]]:
+def _read(
+    bundle: BundleReader, attempt: int, name: str, deadline: Deadline
+) -> tuple[_Head, list[_Sample]]:
     """A node's head and samples; lines that are not valid are left out, as is a file that cannot be read."""
     path = bundle.records / "logs" / f"attempt-{attempt}" / name
     try:
         lines = descent.read(path, _MAX_BYTES).split(b"\n")
     except OSError:
         return _Head(format=1), []
-    heads = list(_valid(_Head, lines[:1]))
-    samples = sorted(_valid(_Sample, lines[1:]), key=lambda sample: sample.time)
+    heads = list(_valid(_Head, lines[:1], deadline))
+    samples = sorted(_valid(_Sample, lines[1:], deadline), key=lambda sample: sample.time)
     return (heads[0] if heads else _Head(format=1)), samples
 
 
 Row = TypeVar("Row", bound=BaseModel)
 
 
-def _valid(kind: type[Row], lines: Iterable[bytes]) -> Iterator[Row]:
-    for line in lines:
+def _valid(kind: type[Row], lines: Iterable[bytes], deadline: Deadline) -> Iterator[Row]:
+    for line in filter(None, lines):
+        if deadline.is_over():
+            return
         try:
             yield kind.model_validate_json(line)
         except ValueError:
@@ -237,9 +254,8 @@ def _node_series(
     points: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
 
     def add(key: tuple[Any, ...], time: float, value: float | None) -> None:
-        series = points.setdefault(key, [])
-        if value is not None:
-            series.append((time, value))
+        if value is not None and (key in points or len(points) < _MAX_SERIES):
+            points.setdefault(key, []).append((time, value))
 
     for sample in samples:
         add(("cpu", -1, -1), sample.time, sample.cpu)
@@ -252,8 +268,6 @@ def _node_series(
             add(("gpu_memory", -1, index), sample.time, memory)
     gpus = {gpu.index: gpu for gpu in head.gpus}
     for (kind, rank, index), series in sorted(points.items(), key=lambda item: item[0][1:]):
-        if not series:
-            continue
         gpu = gpus.get(index)
         limits = {
             "cpu": head.cpus,

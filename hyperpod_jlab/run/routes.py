@@ -255,7 +255,10 @@ class ResourcesQuery(RequestModel):
 async def show_resources(call: Call, run_id: str, query: ResourcesQuery) -> RunResources:
     """Get the CPU, memory and GPU usage of a run's ranks and nodes over time, as the launcher sampled it. Empty if there are no samples, as without shared storage."""
     bundle = await _bundle(call, run_id)
-    return await asyncio.to_thread(read_resources, bundle, query.attempt, query.node)
+    hyperpod = await call.hyperpod()
+    return await hyperpod.big_reads.run(
+        lambda deadline: read_resources(bundle, query.attempt, query.node, deadline)
+    )
 
 
 async def _bundle(call: Call, run_id: str) -> BundleReader:

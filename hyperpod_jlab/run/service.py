@@ -51,6 +51,7 @@ from hyperpod_jlab.run.view import (
     view_of,
 )
 from hyperpod_jlab.storage.acl import own_uid
+from hyperpod_jlab.storage.big_records import BUDGET_S, Deadline
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.mounts import PresenceGuard
 from hyperpod_jlab.storage.owners import current_user
@@ -358,9 +359,11 @@ class Runs:
         observed = await self._ask(head.cluster, [bundle, *selected])
 
         def views() -> tuple[Run, ...]:
+            deadline = Deadline(math.inf if bundle.is_own else BUDGET_S)
             return tuple(
                 view_of(child, child.read(), observed.array_facts(child.run_id))
                 for child in selected
+                if not deadline.is_over()
             )
 
         return await asyncio.to_thread(views)

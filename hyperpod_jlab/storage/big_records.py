@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from hyperpod_jlab.core.errors import HyperpodError
+
 T = TypeVar("T")
 
 BUDGET_S = 10.0
@@ -25,6 +27,21 @@ AT_ONCE = 2
 
 _BLOCK_BYTES = 1 << 20
 _MOST_CONTAINERS = 1_000_000
+
+
+class TooSlowError(HyperpodError):
+    """Records that cannot be read in the time that there is for them."""
+
+    default_code = "too_slow"
+    exit_code = 2
+    status = 503
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"reading the records of {run_id} takes longer than {BUDGET_S:g} s",
+            hint="try again: a server continues where it stopped",
+            detail={"run_id": run_id},
+        )
 
 
 class Deadline:

@@ -15,6 +15,7 @@ from typing import Any, Self, TypeGuard
 from hyperpod_jlab.core.errors import ConflictError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import grant_traversal, grant_tree, has_acl
+from hyperpod_jlab.storage.big_records import Deadline
 from hyperpod_jlab.storage.content import DIGEST, ContentStore, StoreResult
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import Partition
@@ -216,17 +217,21 @@ def hide(bundle: Path) -> Path:
 # untrusted input.
 
 
+_FOREIGN_SECONDS = 2.0
+
+
 class Budget:
-    """Limits for reading another user's bundle."""
+    """Limits for reading another user's bundle: files, bytes and seconds."""
 
     def __init__(self) -> None:
         self._steps = 8192
         self._bytes = 16 << 20
+        self._deadline = Deadline(_FOREIGN_SECONDS)
 
     @property
     def is_spent(self) -> bool:
         """Whether the budget is used up."""
-        return self._steps <= 0 or self._bytes <= 0
+        return self._steps <= 0 or self._bytes <= 0 or self._deadline.is_over()
 
     def spend(self, size: int) -> bool:
         """Count one step and some bytes; False: the budget is used up."""

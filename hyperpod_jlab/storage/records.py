@@ -35,6 +35,7 @@ from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.acl import host_uid, is_uid
+from hyperpod_jlab.storage.big_records import is_too_complex
 from hyperpod_jlab.storage.bundle import Budget, is_command_item, is_file_entry, visible_names
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.locate import BundleLocation
@@ -49,8 +50,11 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 _MAX_RECORD_BYTES = 4 << 20
 _MAX_FILE_BYTES = 16 << 20
+_MAX_HEAD_BYTES = 256 << 10
 _MAX_FOREIGN_RECORDS = 10_000
 """Maximum names read from a folder of another user's bundle."""
+_NAME_BYTES = 64
+"""What a name in a folder counts, whether or not its file is read."""
 
 
 class DamagedBundleError(HyperpodError):
@@ -65,6 +69,7 @@ class BundleReader(BundleLocation):
     """The bundle of one run (or of the array that a child belongs to), for reading and for adding records."""
 
     _budget: Budget | None = None
+    _shares_budget = False
     _array: RunRecords | None = None
 
     def child(self, index: int, array: RunRecords | None = None) -> BundleReader:
@@ -77,6 +82,7 @@ class BundleReader(BundleLocation):
         parent = split_run_id(self.run_id)[0]
         child = BundleReader(self.partition, f"{parent}.{index}", self._find())
         child._budget = self._budget
+        child._shares_budget = self._budget is not None
         child._array = array
         return child
 
@@ -97,7 +103,7 @@ class BundleReader(BundleLocation):
             DamagedBundleError: The head cannot be read, is of a newer format, or the bundle's owner is wrong.
         """
         self._check_owner()
-        data = self._load(self.folder / "bundle.json")
+        data = self._load(self.folder / "bundle.json", _MAX_HEAD_BYTES)
         version = data.get("format")
         if isinstance(version, int) and version > BUNDLE_FORMAT:
             raise DamagedBundleError(
@@ -169,7 +175,7 @@ class BundleReader(BundleLocation):
         """All records; unreadable ones are omitted and named in ``damage``."""
         array = self._array
         head = self.head() if array is None else array.head
-        if not self.is_own and (self._budget is None or self.index is None):
+        if not self.is_own and not self._shares_budget:
             self._budget = Budget()  # an array's children share their array's
         damage: list[str] = []
         status = self.records / "status"
@@ -315,9 +321,13 @@ class BundleReader(BundleLocation):
                 yield record
 
     def _listed(self, folder: Path) -> list[str]:
-        if self._budget is None:
+        if self.is_own:
             return visible_names(folder)
-        return visible_names(folder, _MAX_FOREIGN_RECORDS) if self._budget.spend(0) else []
+        if self._budget is None:
+            return visible_names(folder, _MAX_FOREIGN_RECORDS)
+        names = visible_names(folder, _MAX_FOREIGN_RECORDS) if self._budget.spend(0) else []
+        self._budget.spend(_NAME_BYTES * len(names))
+        return names
 
     def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
         if self._budget is not None and not self._budget.spend(0):
@@ -326,6 +336,8 @@ class BundleReader(BundleLocation):
             data = descent.read(path, _MAX_RECORD_BYTES)
             if self._budget is not None:
                 self._budget.spend(len(data))
+            if is_too_complex(data):
+                raise ValueError
             return kind.model_validate_json(data)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -333,9 +345,10 @@ class BundleReader(BundleLocation):
             damage.append(str(path.relative_to(self.folder)))
             return None
 
-    def _load(self, path: Path) -> dict[str, Any]:
+    def _load(self, path: Path, most: int = _MAX_FILE_BYTES) -> dict[str, Any]:
         try:
-            data = from_json(descent.read(path, _MAX_FILE_BYTES))
+            content = descent.read(path, most)
+            data = None if is_too_complex(content) else from_json(content)
         except (FileNotFoundError, NotADirectoryError):
             if not descent.is_folder(self.folder):
                 raise NotFoundError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -136,7 +137,7 @@ def test_what_is_thinned_out_in_blocks_is_what_it_was_before(bundle: Bundle) -> 
 def test_memory_has_a_limit_and_the_newest_stays(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MAX_POINTS", 1000)
+    monkeypatch.setattr(module, "_OWN", dataclasses.replace(module._OWN, points=1000))
     bundle.write(*(numbers(step, loss=1.0, accuracy=0.5) for step in range(5000)))
     metrics = bundle.open()
     metrics.refresh()

@@ -16,6 +16,7 @@ from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary, RunMetrics
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import CommaSeparated, RequestModel
+from hyperpod_jlab.storage.big_records import Deadline
 
 _LOOK_EVERY_S = 0.1
 _SPARK_POINTS = 40
@@ -57,13 +58,16 @@ class RunSeries:
 
 
 async def show_series(call: Call, run_id: str, query: SeriesQuery) -> RunSeries:
-    """Get the numbers that a run's ranks print, as series. With `cursor` and `wait`, the answer comes as soon as there are new ones."""
+    """Get the numbers that a run's ranks print, as series. With `cursor` and `wait`, the answer comes as soon as there are new ones.
+
+    Of very long records, an answer has what was read in 10 s; those that follow, with its `cursor`, have the rest.
+    """
     hyperpod = await call.hyperpod()
     metrics = await asyncio.to_thread(hyperpod.metrics.get, run_id)
-    await asyncio.to_thread(metrics.refresh)
+    await hyperpod.big_reads.run(metrics.refresh)
     known = metrics.known(query.cursor)
     if known and query.cursor == metrics.cursor:
-        await _wait(metrics, query.wait)
+        await _wait(hyperpod, metrics, query.wait)
     series, cursor = await asyncio.to_thread(
         metrics.read,
         query.name,
@@ -77,12 +81,12 @@ async def show_series(call: Call, run_id: str, query: SeriesQuery) -> RunSeries:
     return RunSeries(run_id, cursor, not known, summary, series)
 
 
-async def _wait(metrics: RunMetrics, seconds: float) -> None:
+async def _wait(hyperpod: Hyperpod, metrics: RunMetrics, seconds: float) -> None:
     """Wait for new records; the more nodes, the less often the files are looked at."""
     end, cursor = time.monotonic() + seconds, metrics.cursor
     while time.monotonic() < end:
         await asyncio.sleep(_LOOK_EVERY_S * (1 + metrics.nodes / 8))
-        await asyncio.to_thread(metrics.refresh)
+        await hyperpod.big_reads.run(metrics.refresh)
         if metrics.cursor != cursor:  # another request may have read the new records
             return
 
@@ -119,14 +123,16 @@ class Summaries:
 async def list_summaries(call: Call, query: SummariesQuery) -> Summaries:
     """Get the newest numbers of several runs."""
     hyperpod = await call.hyperpod()
-    found = await asyncio.to_thread(lambda: [_numbers(hyperpod, run_id) for run_id in query.run])
+    found = await hyperpod.big_reads.run(
+        lambda deadline: [_numbers(hyperpod, run_id, deadline) for run_id in query.run]
+    )
     return Summaries([one for one in found if one is not None])
 
 
-def _numbers(hyperpod: Hyperpod, run_id: str) -> RunNumbers | None:
+def _numbers(hyperpod: Hyperpod, run_id: str, deadline: Deadline) -> RunNumbers | None:
     try:
         metrics = hyperpod.metrics.get(run_id)
-        metrics.refresh()
+        metrics.refresh(deadline)
     except HyperpodError:
         return None
     summary = metrics.summary(ended=False)

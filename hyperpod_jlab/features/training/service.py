@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.run.files import code_text
+from hyperpod_jlab.run.files import SentCode
 from hyperpod_jlab.run.services import Hyperpod
+from hyperpod_jlab.storage.big_records import Deadline, TooSlowError
 from hyperpod_jlab.storage.records import BundleReader
 
 MAX_RUNS = 20
@@ -18,6 +19,8 @@ _OURS = frozenset({"launcher.py"})
 """Files that every run gets, whatever its code."""
 _MAX_FILES = 200
 _MAX_DIFF_LINES = 400
+_MAX_LINES = 5000
+"""Lines of a file that is compared: the time grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class FileDifference:
     Attributes:
         path: Its path in the bundle.
         digests: The start of its SHA-256 in each run; null where the run has no such file.
-        diff: The lines that differ between the first and the last run, as a unified diff; empty if the file is not text.
+        diff: The lines that differ between the first and the last run, as a unified diff; empty if the file is not text or has over 5,000 lines.
     """
 
     path: str
@@ -79,6 +82,7 @@ async def compare_runs(hyperpod: Hyperpod, run_ids: Sequence[str]) -> Comparison
     Raises:
         InvalidInputError: Fewer than two runs, or more than 20.
         NotFoundError: A run does not exist.
+        TooSlowError: The numbers of a run cannot be read in time.
     """
     unique = list(dict.fromkeys(run_ids))
     if not 2 <= len(unique) <= MAX_RUNS:
@@ -93,8 +97,8 @@ async def compare_runs(hyperpod: Hyperpod, run_ids: Sequence[str]) -> Comparison
         unique,
         [run.name for run in runs],
         list(_settings(documents)),
-        await asyncio.to_thread(_files, bundles),
-        await asyncio.to_thread(_metrics, hyperpod, unique),
+        await hyperpod.big_reads.run(lambda deadline: _files(bundles, deadline)),
+        await hyperpod.big_reads.run(lambda deadline: _metrics(hyperpod, unique, deadline)),
     )
 
 
@@ -118,7 +122,7 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _files(bundles: Sequence[BundleReader]) -> list[FileDifference]:
+def _files(bundles: Sequence[BundleReader], deadline: Deadline) -> list[FileDifference]:
     digests: list[dict[str, str]] = []
     for bundle in bundles:
         try:
@@ -133,23 +137,33 @@ def _files(bundles: Sequence[BundleReader]) -> list[FileDifference]:
             }
         )
     found: list[FileDifference] = []
+    first, last = _code(bundles[0]), _code(bundles[-1])
     for path in sorted({path for one in digests for path in one}):
         of_runs = [one.get(path) for one in digests]
         if any(digest != of_runs[0] for digest in of_runs):
-            diff = _diff(bundles[0], bundles[-1], path) if len(found) < _MAX_FILES else []
+            has_time = len(found) < _MAX_FILES and not deadline.is_over()
+            diff = _diff(_lines(first, path), _lines(last, path)) if has_time else []
             found.append(FileDifference(path, [one and one[:12] for one in of_runs], diff))
     return found
 
 
-def _diff(first: BundleReader, last: BundleReader, path: str) -> list[str]:
-    before, after = _lines(first, path), _lines(last, path)
+def _diff(before: list[str], after: list[str]) -> list[str]:
+    if max(len(before), len(after)) > _MAX_LINES:
+        return []
     return list(difflib.unified_diff(before, after, lineterm="", n=1))[2 : _MAX_DIFF_LINES + 2]
 
 
-def _lines(bundle: BundleReader, path: str) -> list[str]:
+def _code(bundle: BundleReader) -> SentCode | None:
+    try:
+        return SentCode(bundle)
+    except HyperpodError:  # a run without code of its own
+        return None
+
+
+def _lines(code: SentCode | None, path: str) -> list[str]:
     """The lines of a file; empty if the run has no such file or it is not text."""
     try:
-        return code_text(bundle, path).splitlines()
+        return code.text(path).splitlines() if code is not None else []
     except HyperpodError:
         return []
 
@@ -158,11 +172,15 @@ _Numbers = tuple[bool, float | None, float | None, float | None, int | None]
 """Whether a run has the number, its newest, lowest and highest value, and the step of the newest one."""
 
 
-def _metrics(hyperpod: Hyperpod, run_ids: Sequence[str]) -> dict[str, MetricDifference]:
+def _metrics(
+    hyperpod: Hyperpod, run_ids: Sequence[str], deadline: Deadline
+) -> dict[str, MetricDifference]:
     columns: list[dict[str, _Numbers]] = []
     for run_id in run_ids:
         metrics = hyperpod.metrics.get(run_id)
-        metrics.refresh()
+        metrics.refresh(deadline)
+        if metrics.is_behind:
+            raise TooSlowError(run_id)
         newest = metrics.summary(ended=True).metrics
         ranges = metrics.ranges()
         columns.append(
