@@ -10,6 +10,7 @@ from jupyter_scheduler.models import RuntimeEnvironment
 from hyperpod_jlab.clusters.configuration import load_settings
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.server.notebook_jobs.permission import is_allowed
 
 _PREFIX = "HyperPod: "
 _FORMATS = ["ipynb", "html"]
@@ -29,10 +30,12 @@ class HyperPodEnvironmentManager(CondaEnvironmentManager):
 
     has_clusters = False
 
-    def list_environments(self) -> list[RuntimeEnvironment]:
-        """All environments; those that conda or this Python provide come first and stay the default."""
+    async def list_environments(self) -> list[RuntimeEnvironment]:
+        """The environments that the user may run jobs in; those that conda or this Python provide come first and stay the default."""
         environments: list[RuntimeEnvironment] = super().list_environments()
-        return [*environments, *self._clusters()] if self.has_clusters else environments
+        if self.has_clusters and await is_allowed("execute"):
+            environments += self._clusters()
+        return environments
 
     def _clusters(self) -> list[RuntimeEnvironment]:
         try:

@@ -1,218 +1,177 @@
-"""jupyter-scheduler's scheduler, with our clusters: a job is stopped by cancelling its run, and ends when its run has ended."""
+"""jupyter-scheduler's scheduler, as its requests see it: what concerns our clusters needs the authorizer's permission."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
-import psutil
 from jupyter_scheduler.environments import EnvironmentManager
-from jupyter_scheduler.executors import ExecutionManager
-from jupyter_scheduler.models import CreateJob, DescribeJob, Status
-from jupyter_scheduler.orm import Job
-from jupyter_scheduler.scheduler import Scheduler
-from jupyter_scheduler.task_runner import BaseTaskRunner, TaskRunner
-from jupyter_server.serverapp import ServerApp
-from sqlalchemy.exc import NoResultFound, SQLAlchemyError
-from traitlets import Type
+from jupyter_scheduler.models import (
+    CountJobsQuery,
+    CreateJob,
+    CreateJobDefinition,
+    CreateJobFromDefinition,
+    DescribeJob,
+    DescribeJobDefinition,
+    ListJobDefinitionsQuery,
+    ListJobDefinitionsResponse,
+    ListJobsQuery,
+    ListJobsResponse,
+    UpdateJob,
+    UpdateJobDefinition,
+)
+from jupyter_scheduler.scheduler import BaseScheduler
 
-from hyperpod_jlab.core.errors import NotFoundError
-from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.features.notebook.service import read_executed_notebook
-from hyperpod_jlab.run.services import Hyperpod
-from hyperpod_jlab.server.app import HyperPodApp
-from hyperpod_jlab.server.notebook_jobs.environments import HyperPodEnvironmentManager, cluster_of
-from hyperpod_jlab.server.notebook_jobs.executor import HyperPodExecutionManager
-
-_LOOK_S = 1.0
-_RETRY_S = 30.0
-_MAX_MESSAGE = 1024
-_NO_RUN = "no_such_run"
-_OPEN = (Status.QUEUED, Status.IN_PROGRESS, Status.STOPPING)
-_STATUS = {"succeeded": Status.COMPLETED, "cancelled": Status.STOPPED}
+from hyperpod_jlab.server.notebook_jobs.environments import cluster_of
+from hyperpod_jlab.server.notebook_jobs.jobs import ClusterJobs
+from hyperpod_jlab.server.notebook_jobs.permission import Action, is_allowed, require
 
 
-class HyperPodTaskRunner(TaskRunner):
-    """Starts jobs by schedule, as its base does, and follows the runs of jobs.
+class HyperPodScheduler(BaseScheduler):
+    """Asks the authorizer about each job and job definition of our clusters, then does what is asked.
 
-    A job's row says what the user wants, and its run what is so. Nothing else is remembered, so the next server continues where a killed one stopped.
+    Everything that changes something needs `execute`, everything else `read`. A schedule needs it when it is created or changed: when it is due, there is no
+    request, and the task runner calls `jobs` itself.
+
+    Attributes:
+        jobs: The jobs, without permissions.
     """
 
-    def __init__(self, scheduler: HyperPodScheduler, config: Any = None) -> None:
-        super().__init__(scheduler=scheduler, config=config)
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-
-    async def start(self) -> None:
-        """Work until the server stops."""
-        await asyncio.gather(super().start(), self._look_after_jobs())
-
-    def cancel(self, job_id: str, pid: int | None) -> None:
-        """Cancel a job's run; returns at once."""
-        self._begin("cancel", job_id, partial(self._cancel, job_id, pid))
-
-    async def _look_after_jobs(self) -> None:
-        while True:
-            for job in self._open_jobs():
-                if cluster_of(job.runtime_environment_name) is not None:
-                    self._begin("follow", job.job_id, partial(self._follow, job.job_id, job.pid))
-                    if job.status == Status.STOPPING:
-                        self.cancel(job.job_id, job.pid)
-            await asyncio.sleep(_LOOK_S)
-
-    def _open_jobs(self) -> list[Job]:
-        try:
-            with self.db_session() as session:
-                jobs: list[Job] = session.query(Job).filter(Job.status.in_(_OPEN)).all()
-                return jobs
-        except SQLAlchemyError as error:  # such as a database that another process has locked
-            self.log.warning("the notebook jobs cannot be read: %s", error)
-            return []
-
-    def _begin(self, verb: str, job_id: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start work on a job, unless it is under way or has just failed."""
-
-        def ended(task: asyncio.Task[None]) -> None:
-            error = None if task.cancelled() else task.exception()
-            if error is not None:
-                self.log.warning("notebook job %s: cannot %s its run: %s", job_id, verb, error)
-            task.get_loop().call_later(0 if error is None else _RETRY_S, self._tasks.pop, key)
-
-        key = verb, job_id
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.get_running_loop().create_task(work())
-            self._tasks[key].add_done_callback(ended)
-
-    async def _cancel(self, job_id: str, pid: int | None) -> None:
-        """Cancel a job's run, also one that is just being submitted."""
-        hyperpod = await _services()
-        while True:
-            is_sending = _is_sending(pid)
-            try:
-                await hyperpod.runs.act(job_id, "cancel")
-            except NotFoundError as error:
-                if error.code != _NO_RUN:
-                    raise
-                if is_sending:
-                    await asyncio.sleep(_LOOK_S)
-                    continue
-            return
-
-    async def _follow(self, job_id: str, pid: int | None) -> None:
-        """Wait until a job's run has ended, then copy its files and its end to the job."""
-        hyperpod = await _services()
-        is_sending = _is_sending(pid)
-        try:
-            run = await hyperpod.runs.wait(job_id)
-        except NotFoundError as error:
-            if error.code != _NO_RUN:  # such as a cluster that is not configured now
-                raise
-            if not is_sending:
-                message = "The run was deleted, or JupyterLab was stopped before it was submitted. Run the job again."
-                self._end(job_id, Status.FAILED, message)
-            return
-        status = _STATUS.get(run.state, Status.FAILED)
-        message = f"{run.reason or run.state} (log: hpj logs {job_id})"
-        try:
-            job = self.scheduler.get_job(job_id, job_files=False)
-            await self._copy_files(hyperpod, job)
-        except NoResultFound:  # the job was deleted
-            return
-        # Exporters of nbconvert may raise anything. An error that is not caught here would leave the job "In progress" for ever.
-        except Exception as error:  # noqa: BLE001
-            status = Status.FAILED
-            message = f"The run {run.state}, but its files cannot be copied: {error}"
-        self._end(job_id, status, message if status == Status.FAILED else None, run)
-
-    async def _copy_files(self, hyperpod: Hyperpod, job: DescribeJob) -> None:
-        """Write a job's output files.
-
-        Raises:
-            HyperpodError: The run's notebook cannot be read.
-            OSError: A file cannot be read or written.
-            Exception: A format cannot be made of the notebook.
-        """
-        executor = self.scheduler.execution_manager_class(
-            job_id=job.job_id,
-            root_dir=self.scheduler.root_dir,
-            db_url=self.scheduler.db_url,
-            staging_paths=self.scheduler.get_staging_paths(job),
-        )
-        work = hyperpod.runs.bundle(job.job_id).folder / "work"
-        notebook = await read_executed_notebook(hyperpod, job.job_id)
-        await asyncio.to_thread(executor.write_outputs, notebook.document, work)
-
-    def _end(
-        self, job_id: str, status: Status, message: str | None, run: Run | None = None
+    def __init__(
+        self,
+        *,
+        root_dir: str,
+        environments_manager: EnvironmentManager,
+        db_url: str,
+        config: Any = None,
     ) -> None:
-        values: dict[str, Any] = {
-            "status": status,
-            "status_message": message and message[:_MAX_MESSAGE],
-        }
-        if run is not None:
-            moments = {"start_time": run.started_at, "end_time": run.ended_at}
-            values |= {name: int(at * 1000) for name, at in moments.items() if at is not None}
-        with self.db_session() as session:
-            is_open = Job.status.in_(_OPEN)  # a failed submit has its own message
-            session.query(Job).filter(Job.job_id == job_id, is_open).update(values)
-            session.commit()
+        super().__init__(
+            root_dir=root_dir, environments_manager=environments_manager, config=config
+        )
+        self.jobs = ClusterJobs(
+            root_dir=root_dir,
+            environments_manager=environments_manager,
+            db_url=db_url,
+            config=config,
+        )
+        self.task_runner = self.jobs.task_runner
+        self.execution_manager_class = self.jobs.execution_manager_class
 
+    async def create_job(self, model: CreateJob) -> str:
+        """Create and start a job."""
+        await _require("execute", model)
+        return self.jobs.create_job(model)
 
-class HyperPodScheduler(Scheduler):
-    """Runs jobs on our clusters; jobs of other environments, and everything else, as jupyter-scheduler does."""
-
-    execution_manager_class = Type(HyperPodExecutionManager, ExecutionManager).tag(config=True)
-    task_runner_class = Type(HyperPodTaskRunner, BaseTaskRunner).tag(config=True)
-
-    def __init__(self, *, environments_manager: EnvironmentManager, **options: Any) -> None:
-        super().__init__(environments_manager=environments_manager, **options)
-        if isinstance(environments_manager, HyperPodEnvironmentManager):
-            # A user's own classes go on working, without our clusters.
-            environments_manager.has_clusters = isinstance(
-                self.task_runner, HyperPodTaskRunner
-            ) and issubclass(self.execution_manager_class, HyperPodExecutionManager)
-
-    def create_job(self, model: CreateJob) -> str:
-        """Create a job, and start the process that submits it. Until then it is queued; in the base it would be stopped."""
-        job_id: str = super().create_job(model)
-        if cluster_of(model.runtime_environment_name) is not None:
-            with self.db_session() as session:
-                jobs = session.query(Job).filter(Job.job_id == job_id, Job.status == Status.STOPPED)
-                jobs.update({"status": Status.QUEUED})
-                session.commit()
+    async def create_job_from_definition(
+        self, job_definition_id: str, model: CreateJobFromDefinition
+    ) -> str:
+        """Create and start a job of a definition."""
+        await _require("execute", self.jobs.get_job_definition(job_definition_id))
+        job_id: str = self.jobs.create_job_from_definition(job_definition_id, model)
         return job_id
 
-    def stop_job(self, job_id: str) -> None:
-        """Stop a job. Its run is cancelled, and the job has stopped when the run has ended."""
-        with self.db_session() as session:
-            job = session.query(Job).filter(Job.job_id == job_id).one()
-            if cluster_of(job.runtime_environment_name) is None:
-                super().stop_job(job_id)
-            elif job.status in _OPEN:
-                job.status = Status.STOPPING
-                session.commit()
-                self.task_runner.cancel(job_id, job.pid)
+    async def update_job(self, job_id: str, model: UpdateJob) -> None:
+        """Change a job."""
+        await _require("execute", self._job(job_id))
+        self.jobs.update_job(job_id, model)
+
+    async def stop_job(self, job_id: str) -> None:
+        """Stop a job."""
+        await _require("execute", self._job(job_id))
+        self.jobs.stop_job(job_id)
+
+    async def delete_job(self, job_id: str) -> None:
+        """Stop and delete a job."""
+        await _require("execute", self._job(job_id))
+        self.jobs.delete_job(job_id)
+
+    async def get_job(self, job_id: str, job_files: bool = True) -> DescribeJob:
+        """A job; its files can be downloaded by those who may see it."""
+        await _require("read", self._job(job_id))
+        return self.jobs.get_job(job_id, job_files)
+
+    async def list_jobs(self, query: ListJobsQuery) -> ListJobsResponse:
+        """The jobs that the user may see."""
+        if await is_allowed("read"):
+            return self.jobs.list_jobs(query)
+        everything = query.copy(update={"max_items": None, "next_token": None})
+        kept, total, next_token = _own_page(self.jobs.list_jobs(everything).jobs, query)
+        return ListJobsResponse(jobs=kept, total_count=total, next_token=next_token)
+
+    async def count_jobs(self, query: CountJobsQuery) -> int:
+        """The number of jobs that the user may see."""
+        if await is_allowed("read"):
+            count: int = self.jobs.count_jobs(query)
+            return count
+        every = self.jobs.list_jobs(ListJobsQuery(status=query.status, max_items=None)).jobs
+        return sum(not _is_ours(job) for job in every)
+
+    async def create_job_definition(self, model: CreateJobDefinition) -> str:
+        """Create a job definition; its schedule starts jobs from now on."""
+        await _require("execute", model)
+        definition_id: str = self.jobs.create_job_definition(model)
+        return definition_id
+
+    async def update_job_definition(
+        self, job_definition_id: str, model: UpdateJobDefinition
+    ) -> None:
+        """Change, pause or resume a job definition: one of our clusters, or one that comes to one of them."""
+        await _require("execute", self.jobs.get_job_definition(job_definition_id), model)
+        self.jobs.update_job_definition(job_definition_id, model)
+
+    async def delete_job_definition(self, job_definition_id: str) -> None:
+        """Delete a job definition and its jobs."""
+        of_it = ListJobsQuery(job_definition_id=job_definition_id, max_items=None)
+        definition = self.jobs.get_job_definition(job_definition_id)
+        await _require("execute", definition, *self.jobs.list_jobs(of_it).jobs)
+        self.jobs.delete_job_definition(job_definition_id)
+
+    async def get_job_definition(self, job_definition_id: str) -> DescribeJobDefinition:
+        """A job definition."""
+        definition = self.jobs.get_job_definition(job_definition_id)
+        await _require("read", definition)
+        return definition
+
+    async def list_job_definitions(
+        self, query: ListJobDefinitionsQuery
+    ) -> ListJobDefinitionsResponse:
+        """The job definitions that the user may see."""
+        if await is_allowed("read"):
+            return self.jobs.list_job_definitions(query)
+        everything = query.copy(update={"max_items": None, "next_token": None})
+        every = self.jobs.list_job_definitions(everything).job_definitions
+        kept, total, next_token = _own_page(every, query)
+        return ListJobDefinitionsResponse(
+            job_definitions=kept, total_count=total, next_token=next_token
+        )
+
+    def get_staging_paths(self, model: DescribeJob | DescribeJobDefinition) -> dict[str, str]:
+        """Where a job's files are."""
+        paths: dict[str, str] = self.jobs.get_staging_paths(model)
+        return paths
+
+    def get_local_output_path(self, model: DescribeJob, root_dir_relative: bool = False) -> str:
+        """Where a job's files are copied to when they are downloaded."""
+        path: str = self.jobs.get_local_output_path(model, root_dir_relative)
+        return path
+
+    def _job(self, job_id: str) -> DescribeJob:
+        return self.jobs.get_job(job_id, job_files=False)
 
 
-async def _services() -> Hyperpod:
-    """The services that this server's other pages use.
-
-    Raises:
-        HyperpodError: The configuration is invalid.
-    """
-    apps = ServerApp.instance().extension_manager.extension_apps["hyperpod_jlab"]
-    (app,) = (app for app in apps if isinstance(app, HyperPodApp))
-    return await app.process.hyperpod()
+def _is_ours(model: Any) -> bool:
+    """Whether a job or a job definition is for one of our clusters."""
+    return cluster_of(model.runtime_environment_name or "") is not None
 
 
-def _is_sending(pid: int | None) -> bool:
-    """Whether the process that submits a job is alive."""
-    if pid is None:
-        return False
-    try:
-        process = psutil.Process(pid)
-        is_ours = any("multiprocessing" in word for word in process.cmdline())
-        return is_ours and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
+async def _require(action: Action, *models: Any) -> None:
+    """End the request with 403 if one of these is for one of our clusters, and the user may not do this there."""
+    if any(map(_is_ours, models)):
+        await require(action)
+
+
+def _own_page(every: list[Any], query: Any) -> tuple[list[Any], int, str | None]:
+    """Of all jobs or definitions those of jupyter-scheduler's own environments: the page that is asked for, their number, and the next page."""
+    kept = [one for one in every if not _is_ours(one)]
+    first = int(query.next_token or 0)
+    end = len(kept) if query.max_items is None else first + query.max_items
+    return kept[first:end], len(kept), str(end) if end < len(kept) else None
