@@ -20,7 +20,8 @@ from hyperpod_jlab.capture.captured import (
     PreviewPart,
     ProjectFile,
 )
-from hyperpod_jlab.capture.secrets import secret_name_findings
+from hyperpod_jlab.capture.secrets import credential_findings, secret_name_findings
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import (
     CommandSource,
     FunctionSource,
@@ -48,7 +49,7 @@ def capture(
     call: FunctionCall | None = None,
     interpreter: str | None = None,
 ) -> Captured:
-    """Prepare a spec's source for a bundle. Writes nothing, and only lists the project's files.
+    """Prepare a spec's source for a bundle. Writes nothing; of the project's files it reads only the lists of packages.
 
     Args:
         spec: The spec.
@@ -66,7 +67,10 @@ def capture(
         from hyperpod_jlab.capture.environment import with_environment
 
         captured = with_environment(captured, spec, base, interpreter)
-    warnings = secret_name_findings(spec.environment.variables)
+        in_files: tuple[Finding, ...] = ()
+    else:
+        in_files = credential_findings(captured.project)
+    warnings = (*in_files, *secret_name_findings(spec.environment.variables))
     return dataclasses.replace(captured, findings=(*captured.findings, *warnings))
 
 

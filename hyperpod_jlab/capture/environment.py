@@ -10,14 +10,17 @@ import ast
 import contextlib
 import dataclasses
 import json
+import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
-import tomllib
+import sysconfig
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +32,31 @@ from hyperpod_jlab.capture.captured import (
 )
 from hyperpod_jlab.capture.files import source_path
 from hyperpod_jlab.capture.magics import SERVICE
+from hyperpod_jlab.capture.requirements import (
+    FIELD,
+    Line,
+    Requirements,
+    path_inside,
+    read_inside,
+)
+from hyperpod_jlab.capture.secrets import (
+    MAX_PACKAGE_BYTES,
+    is_package_file,
+    read_package_file,
+)
+from hyperpod_jlab.capture.secrets import without_credentials as _without_credentials
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.storage import descent
-
-_FIELD = "environment.capture"
 
 _PROBE = """
-import json, os, sys, sysconfig
+import json, os, site, sys, sysconfig
 from importlib.metadata import distributions
-packages, seen = [], set()
-for package in distributions():
+packages, seen, folders = [], set(), list(sys.path)
+if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
+    folders.insert(0, site.getusersitepackages())  # a notebook sees them, an isolated Python does not
+for package in distributions(path=folders):
     name = package.metadata["Name"]
     if name and name.lower() not in seen:
         seen.add(name.lower())
@@ -70,125 +85,6 @@ class _Installed:
     conda: list[tuple[str, str | None]]
 
 
-@dataclass
-class _Requirements:
-    """Requirements and constraints that other machines can use, and findings about the others."""
-
-    lines: list[str] = field(default_factory=list)
-    constraints: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    files: set[Path] = field(default_factory=set)
-    """The files that were read, with all that they include."""
-
-    def read(self, path: Path, lines: list[str] | None = None) -> None:
-        """Add the lines of a requirements file and of those that it includes.
-
-        Raises:
-            InvalidInputError: One of them cannot be read.
-        """
-        if path.resolve() in self.files:  # files may include each other
-            return
-        self.files.add(path.resolve())
-        try:
-            text = descent.read_named(path).decode("utf-8-sig", "replace")
-        except OSError as error:
-            raise _capture_error(
-                f"{path} cannot be read: {error.strerror}", "no_such_file", None
-            ) from error
-        self.add(text, path.parent, self.lines if lines is None else lines)
-
-    def add(self, text: str, folder: Path, lines: list[str]) -> None:
-        """Add lines; relative paths in them are relative to `folder`."""
-        for line in text.replace("\\\n", " ").splitlines():
-            line = re.sub(r"(^|\s)#.*", "", line).strip()  # noqa: PLW2901
-            option = _OPTION.fullmatch(line)
-            if option is None:
-                if line.startswith("-"):
-                    lines.append(self.without_credentials(line))
-                elif line:
-                    self.add_package(line, lines)
-                continue
-            name, value = option["name"], option["value"].strip()
-            includes = name in {"-r", "--requirement", "-c", "--constraint"}
-            if includes and "://" in value:
-                raise _capture_error(
-                    f"{_without_credentials(line)}: only files can be included",
-                    "no_such_file",
-                    "download it into the project first",
-                )
-            if name in {"-r", "--requirement"}:
-                self.read(folder / value, lines)
-            elif name in {"-c", "--constraint"}:
-                self.read(folder / value, self.constraints)
-            elif name in {"-e", "--editable"}:
-                self.add_package(value, lines)
-            elif "://" in value:
-                lines.append(f"{_LONG.get(name, name)} {self.without_credentials(value)}")
-            else:  # --find-links with a folder
-                lines.append(f"{_LONG.get(name, name)} {(folder / value).resolve()}")
-
-    def add_package(self, requirement: str, lines: list[str]) -> None:
-        """Add a requirement, unless it is a file or folder of this machine."""
-        name, _, address = requirement.partition(" @ ")
-        place = address.strip() or name
-        if place.startswith("file:") or ("://" not in place and _LOCAL.match(place)):
-            self.omit(requirement, f"it is installed from {place.split()[0]}")
-        else:
-            lines.append(self.without_credentials(requirement))
-
-    def omit(self, package: str, reason: str) -> None:
-        """Say that a package is left out."""
-        self.findings.append(
-            Finding(
-                level="warning",
-                code="package_omitted",
-                message=f"the environment of the run is without {_without_credentials(package)}: {reason}",
-                hint="files of the project travel with the run; put other packages on an index or the storage partition",
-                field=_FIELD,
-            )
-        )
-
-    def without_credentials(self, text: str) -> str:
-        """A text without the credentials in its URLs, which a finding tells."""
-        clean_text = _without_credentials(text)
-        if clean_text != text:
-            self.findings.append(
-                Finding(
-                    level="warning",
-                    code="credentials_omitted",
-                    message=f"the credentials in {clean_text.split('#')[0].strip()} are not sent",
-                    hint="write ${NAME} in their place and use --secret NAME, or put them into ~/.netrc on the cluster",
-                    field=_FIELD,
-                )
-            )
-        return clean_text
-
-
-_OPTION = re.compile(
-    r"(?P<name>-[rceif]|--(?:requirement|constraint|editable|index-url|extra-index-url|find-links)(?=[\s=]))"
-    r"\s*=?\s*(?P<value>.+)"
-)
-_LONG = {"-i": "--index-url", "-f": "--find-links"}
-_LOCAL = re.compile(r"[./~]|[^;\s\[]*/|[^;\s]*\.(whl|zip|tar\.gz)\b")
-_USER_INFO = re.compile(
-    r"(?P<scheme>\w[\w+.-]*://)(?P<user>[^/\s:]*)(?P<password>:[^/\s]*)?@(?=[^\s])"
-)
-"""Up to the last ``@``, as pip reads it: a password may have one, too."""
-_REFERENCE = re.compile(r"(\$\{[A-Z0-9_]+\})+")
-
-
-def _without_credentials(text: str) -> str:
-    """A text whose URLs have no passwords and tokens; ``${NAME}``, which the installers replace, and the user of ssh stay."""
-
-    def clean(match: re.Match[str]) -> str:
-        user, password = match["user"], match["password"]
-        if _REFERENCE.fullmatch(password[1:] if password else user):
-            return match[0]
-        return match["scheme"] + (f"{user}@" if "ssh" in match["scheme"] else "")
-
-    return _USER_INFO.sub(clean, text)
-
-
 def with_environment(
     captured: Captured, spec: JobSpec, base: Path, interpreter: str | None
 ) -> Captured:
@@ -205,15 +101,13 @@ def with_environment(
     """
     kind = spec.environment.capture
     assert kind is not None
-    folder = _project_folder(spec, base)
-    requirements = _Requirements()
     document: dict[str, Any] = {"format": 1, "from": kind}
-    lock = _find_up(folder, "uv.lock") if kind == "lock" else None
+    listed, root = _find_up(spec, base, "requirements.txt" if kind == "requirements" else "uv.lock")
+    requirements, lock = Requirements(root), listed if kind == "lock" else None
     if kind == "requirements":
-        listed = _find_up(folder, "requirements.txt")
         if listed is None:
             raise _capture_error(
-                f"no requirements.txt in {folder} or above it in the repository",
+                f"no requirements.txt in {root} or above it in the repository",
                 "no_requirements",
                 "create it, or use --env-from venv",
             )
@@ -236,7 +130,7 @@ def with_environment(
                     code="captured_packages",
                     message=f"{missing}all {len(installed.packages)} packages of {installed.prefix} are captured",
                     hint="run uv lock in the project, or use --env-from requirements",
-                    field=_FIELD,
+                    field=FIELD,
                 )
             )
     pip_calls = list(_pip_calls(captured.files))
@@ -260,17 +154,14 @@ def with_environment(
                 level="info",
                 code="credentials_omitted",
                 message=f"the copies of {names} are sent without the credentials in their URLs",
-                field=_FIELD,
+                field=FIELD,
             )
         )
+    replaced = {clean.path for clean in cleaned}
     return dataclasses.replace(
         captured,
         files=(*captured.files, *cleaned, file),
-        project=tuple(
-            file
-            for file in captured.project
-            if f"work/{file.path}" not in {clean.path for clean in cleaned}
-        ),
+        project=tuple(file for file in captured.project if f"work/{file.path}" not in replaced),
         findings=(*captured.findings, *requirements.findings),
         parts=(*captured.parts, part),
     )
@@ -286,27 +177,34 @@ def _check_pip_line(arguments: str, findings: list[Finding]) -> None:
                 code="credentials_in_cell",
                 message=f"a cell has credentials, and is sent as it is: %pip {clean_text}",
                 hint="write ${NAME} in their place and use --secret NAME",
-                field=_FIELD,
+                field=FIELD,
             )
         )
 
 
-_MAY_NAME_INDEX = re.compile(
-    r".*(requirements|constraints).*\.(txt|in)"
-    r"|(.*/)?(pyproject\.toml|uv\.(lock|toml)|pip\.conf|(environment|conda)\.ya?ml|\.condarc|Pipfile[^/]*|poetry\.(lock|toml)|setup\.cfg)"
-)
-"""Project files that may name a private index, by path: also ``requirements/dev.txt``."""
-
-
 def _cleaned_files(project: Sequence[ProjectFile], read: Collection[Path]) -> Iterator[CodeFile]:
-    """The project's files that contain credentials of an index, without these."""
+    """The project's files that contain credentials of an index, without these.
+
+    Raises:
+        InvalidInputError: They are too large to be searched.
+    """
+    size = 0
     for file in project:
-        if _MAY_NAME_INDEX.fullmatch(file.path) or file.source.resolve() in read:
-            with contextlib.suppress(OSError, UnicodeDecodeError):  # the copy reports it
-                text = descent.read_named(file.source).decode()
-                clean_text = _without_credentials(text)
-                if clean_text != text:
-                    yield CodeFile(f"work/{file.path}", clean_text.encode(), file.executable)
+        if not is_package_file(file.path) and file.source.resolve() not in read:
+            continue
+        size += file.size
+        if size > MAX_PACKAGE_BYTES:
+            raise _capture_error(
+                f"{file.path} and other package files are larger than {MAX_PACKAGE_BYTES >> 20} MiB, which are not searched for passwords",
+                "project_too_large",
+                "leave such files out with .hyperpodignore",
+            )
+        with contextlib.suppress(OSError):  # the copy reports it
+            text = read_package_file(file)
+            clean_text = _without_credentials(text)
+            if clean_text != text:
+                data = clean_text.encode("utf-8", "surrogateescape")
+                yield CodeFile(f"work/{file.path}", data, file.executable)
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -320,26 +218,46 @@ def _project_folder(spec: JobSpec, base: Path) -> Path:
     return base if path is None else source_path(base, path).parent
 
 
-def _find_up(folder: Path, name: str) -> Path | None:
-    """A file in a folder or above it, up to the top of the repository."""
-    folder = folder.absolute()
-    for parent in (folder, *folder.parents):
-        if (parent / name).is_file():
-            return parent / name
-        if (parent / ".git").exists() or parent == Path.home():
+def _find_up(spec: JobSpec, base: Path, name: str) -> tuple[Path | None, Path]:
+    """A file in the project's folder or above it up to the top of the repository, and the folder that its lines may not lead out of.
+
+    That folder is the root that the spec names, if the file is in it; else the top of the repository; without one, the file's own folder. The search
+    never goes above the home folder, or into a folder in which anybody may put a file.
+    """
+    folder = Path(os.path.abspath(_project_folder(spec, base)))  # noqa: PTH100 - follows no link
+    home = os.path.expanduser("~")  # noqa: PTH111 - without an error where there is none
+    homes = {Path(path) for path in (home, os.path.realpath(home))}
+    found = None
+    for parent in (folder, *folder.parents[:-1]):
+        if parent != folder and _is_open_to_all(parent):
             break
-    return None
+        if found is None and os.path.lexists(parent / name):
+            found = parent / name
+            if parent == folder and spec.files.root is not None:
+                return found, folder
+        if parent in homes:
+            break
+        if os.path.lexists(parent / ".git"):
+            return found, parent if found else folder
+    return found, found.parent if found else folder
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return True
 
 
 def _capture_error(message: str, code: str, hint: str | None) -> InvalidInputError:
-    return InvalidInputError(message, code=code, hint=hint, detail={"field": _FIELD})
+    return InvalidInputError(message, code=code, hint=hint, detail={"field": FIELD})
 
 
 def _probe(python: str) -> _Installed:
     """What an interpreter has installed, by its own word."""
     try:
         done = subprocess.run(
-            [python, "-E", "-c", _PROBE],
+            [python, "-I", "-c", _PROBE],
             cwd="/",
             capture_output=True,
             text=True,
@@ -363,12 +281,15 @@ _TORCH_BUILD = re.compile(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$")
 
 
 def _freeze(
-    installed: _Installed, requirements: _Requirements, *, without_conda: bool = False
+    installed: _Installed, requirements: Requirements, *, without_conda: bool = False
 ) -> None:
-    builds = set()
+    builds, origin = set(), Line(Path(installed.prefix))
     for name, version, direct, installer in sorted(
         installed.packages, key=lambda row: row[0].lower()
     ):
+        if len(f"{name}=={version}".split()) != 1:
+            requirements.omit(repr(name), "its name or version is not valid")
+            continue
         if installer == "conda":
             if not without_conda:
                 requirements.lines.append(f"{name}=={version}")
@@ -379,10 +300,10 @@ def _freeze(
             requirements.omit(f"{name} {version}", f"it is installed from {url}")
         elif vcs:
             requirements.add_package(
-                f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}", requirements.lines
+                f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}", requirements.lines, origin
             )
         elif url:
-            requirements.add_package(f"{name} @ {url}", requirements.lines)
+            requirements.add_package(f"{name} @ {url}", requirements.lines, origin)
         else:
             requirements.lines.append(f"{name}=={version}")
             build = _TORCH_BUILD.search(version)
@@ -411,11 +332,41 @@ def _conda_list(installed: _Installed) -> str:
 # A project's lock of uv, which uv itself translates for all platforms.
 
 _PYPI = "https://pypi.org/simple"
+_UV_TIMEOUT_S = 60.0
+_REGISTRY = re.compile(r'^source = \{ registry = "([^"\\\n]+)" \}$', re.MULTILINE)
+"""As uv writes it: the lock is uv's own file, which is not parsed as TOML again."""
+_FENCE = b'[project]\nname = "fence"\nversion = "0"\n'
 
 
 def _read_lock(
-    lock: Path, installed: _Installed, interpreter: str, requirements: _Requirements
+    lock: Path, installed: _Installed, interpreter: str, requirements: Requirements
 ) -> None:
+    texts = {}
+    for path in (lock, lock.with_name("pyproject.toml")):
+        origin = Line(path)
+        inside = path_inside(requirements.root, path, origin)
+        texts[path.name] = read_inside(requirements.root, inside, origin, MAX_PACKAGE_BYTES)
+    exported = _export(lock, texts, installed, interpreter)
+    origin, lines = Line(lock), requirements.lines
+    indexes = list(dict.fromkeys(_REGISTRY.findall(texts[lock.name])))
+    for index in indexes:
+        if "://" not in index:  # uv's own path to wheels, of which nothing is read here
+            place = os.path.realpath(lock.parent / index)
+            requirements.add_place("--find-links", place, lines, origin)
+        elif index.rstrip("/") != _PYPI:
+            option = "--extra-index-url" if _PYPI in indexes else "--index-url"
+            is_first = not any(line.startswith("--index-url") for line in lines)
+            option = option if is_first else "--extra-index-url"
+            requirements.add_place(option, index, lines, origin)
+    requirements.add(exported, lock, lines)
+
+
+def _export(lock: Path, texts: dict[str, str], installed: _Installed, interpreter: str) -> str:
+    """What uv makes of a lock.
+
+    It sees copies of the two files and nothing else of the project: no virtual environment, whose Python older versions start, no settings and no other
+    members of the workspace. The project around them, which is none of a workspace, ends its search for one in the folders above.
+    """
     uv = _find_uv()
     if uv is None:
         raise _capture_error(
@@ -423,42 +374,47 @@ def _read_lock(
             "no_uv",
             "install it with pip install uv, or use --env-from venv",
         )
-    command = [*uv, "export", "--project", str(lock.parent), "--frozen", "--no-header"]
-    command += ["--no-annotate", "--format", "requirements.txt", "--no-python-downloads"]
-    command += ["--python", interpreter]
-    done = subprocess.run(
-        command, cwd=lock.parent, capture_output=True, text=True, timeout=60, check=False
+    with tempfile.TemporaryDirectory(prefix="hpj-lock-") as name:
+        folder = Path(name, "project")
+        folder.mkdir()
+        Path(name, "pyproject.toml").write_bytes(_FENCE)
+        for file_name, text in texts.items():
+            (folder / file_name).write_text(text, encoding="utf-8")
+        command = [uv, "export", "--project", str(folder), "--frozen", "--offline", "--no-config"]
+        command += ["--no-cache", "--no-header", "--no-annotate", "--format", "requirements.txt"]
+        command += ["--no-python-downloads", "--python", interpreter]
+        variables = {key: value for key, value in os.environ.items() if not key.startswith("UV_")}
+        try:
+            done = subprocess.run(
+                command,
+                cwd="/",
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_UV_TIMEOUT_S,
+                check=True,
+            )
+        except subprocess.CalledProcessError as error:
+            reason = error.stderr.decode("utf-8", "replace")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = str(error)
+        else:
+            return done.stdout.decode("utf-8", "replace")
+    reason = " ".join(_without_credentials(reason).split())[-300:]
+    raise _capture_error(
+        f"uv cannot read {lock} for Python {installed.python}: {reason}",
+        "bad_lock",
+        "update it with uv lock, or run the notebook with a Python that the project supports",
     )
-    if done.returncode:
-        reason = " ".join(_without_credentials(done.stderr).split())[-300:]
-        raise _capture_error(
-            f"uv cannot read {lock} for Python {installed.python}: {reason}",
-            "bad_lock",
-            "update it with uv lock, or run the notebook with a Python that the project supports",
-        )
-    indexes = []
-    for package in tomllib.loads(lock.read_text(encoding="utf-8")).get("package", []):
-        index = package.get("source", {}).get("registry")
-        if index is not None and index not in indexes:
-            indexes.append(index)
-    for index in indexes:
-        if "://" not in index:
-            requirements.add(f"--find-links {index}", lock.parent, requirements.lines)
-        elif index.rstrip("/") != _PYPI:
-            option = "--extra-index-url" if _PYPI in indexes else "--index-url"
-            is_first = not any(line.startswith("--index-url") for line in requirements.lines)
-            option = option if is_first else "--extra-index-url"
-            requirements.add(f"{option} {index}", lock.parent, requirements.lines)
-    requirements.add(done.stdout, lock.parent, requirements.lines)
 
 
-def _find_uv() -> list[str] | None:
-    import importlib.util
-
-    program = shutil.which("uv")
-    if program is not None:
-        return [program]
-    return [sys.executable, "-m", "uv"] if importlib.util.find_spec("uv") else None
+def _find_uv() -> str | None:
+    """The program of the package uv beside our own Python, else the one on the PATH: never one in the current folder, nor a module of that name."""
+    own = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
+    own.append(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")))
+    named = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    folders = [folder for folder in (*own, *named) if folder.startswith(os.sep)]
+    return shutil.which("uv", path=os.pathsep.join(folders))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -468,26 +424,34 @@ _FLAGS = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--no-cache-dir"}
 _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,. -]+\])?\s*((===|[=<>!~]=|<|>).+)?")
 
 
+_MAX_CELL_BYTES = 1 << 20
+_MAX_PIP_LINE = 4_000
+"""What is larger runs in the run, as lines do that are more than names of packages."""
+
+
 def _pip_calls(files: Sequence[CodeFile]) -> Iterator[str]:
     """The arguments of ``%pip`` lines in the cells, from the calls that replace them."""
     for file in files:
-        if not file.path.endswith(".compiled.py") or SERVICE.encode() not in file.data:
+        is_cell = file.path.endswith(".compiled.py") and len(file.data) <= _MAX_CELL_BYTES
+        if not is_cell or f"{SERVICE}.pip".encode() not in file.data:
             continue
         try:
             tree = ast.parse(file.data)
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Call)
-                and ast.unparse(node.func) == f"{SERVICE}.pip"
-                and isinstance(node.args[0], ast.Constant)
-            ):
-                yield str(node.args[0].value)
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="pip"),
+                    args=[ast.Constant(value=str(arguments)), *_],
+                ) if name == SERVICE:
+                    yield arguments
 
 
 def _is_plain_install(arguments: str) -> bool:
     """Whether a line of pip installs packages by name only: no files, nothing that is known only in the job."""
+    if len(arguments) > _MAX_PIP_LINE:
+        return False
     try:
         words = shlex.split(arguments, comments=True)
     except ValueError:

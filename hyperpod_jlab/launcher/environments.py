@@ -49,6 +49,12 @@ VARIABLES_ALIKE = (
 )
 """Variables of one installer that the other has by another name: whichever builds, the settings hold."""
 
+HARMLESS_VARIABLES = re.compile(
+    "CACHE|CERT|COLOR|CONCURRENT|INSTALL_DIR|LINK_MODE|LOG|NO_INPUT|PASSWORD|PROGRESS|PROXY|QUIET|RETRIES|TIMEOUT|USERNAME|VERBOSE|VERSION_CHECK"
+)
+"""Settings of the installers that do not decide which packages they take."""
+MAX_SETTINGS = 1 << 20
+
 
 def environments_folder(bundle: str, unshared: bool) -> str:
     """Where a run's environment lies: beside all runs of its user, or in the bundle where no other run sees it."""
@@ -106,7 +112,7 @@ class PackageEnvironment:
         self._beat_at = 0.0
 
     def _key(self) -> str:
-        """The digest of what goes in, and of the Python that it is for."""
+        """The digest of what goes in, where it comes from, the setup lines (which may add to it), and the Python that it is for."""
         import hashlib
         import platform
         import sysconfig
@@ -118,8 +124,20 @@ class PackageEnvironment:
         }
         python = [sys.version, os.path.realpath(sys.executable)]
         system = [sysconfig.get_platform(), *platform.libc_ver()]
-        parts = [BUILD_FORMAT, content, python, system]
+        parts = [BUILD_FORMAT, content, python, system, self._settings(), self._plan.setup]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()[:32]
+
+    def _settings(self) -> Dict[str, List[str]]:
+        """The variables that decide which packages the installers take, with the files that they name, and without the passwords in addresses, which change."""
+        settings = {}
+        for name, value in self._variables().items():
+            if not name.startswith(("PIP_", "UV_")) or HARMLESS_VARIABLES.search(name) or not value:
+                continue
+            settings[name] = [CREDENTIALS.sub("", value)]
+            for path in filter(os.path.isfile, value.split()):
+                with contextlib.suppress(OSError), open(path, "rb") as file:
+                    settings[name].append(file.read(MAX_SETTINGS).decode("latin-1"))
+        return settings
 
     def obtain(self) -> str:
         """The environment's folder; builds it, or waits for another builder, if it is not there."""
@@ -328,10 +346,12 @@ class PackageEnvironment:
     def _find_uv(self) -> List[str]:
         import importlib.util
 
-        program = find_program("uv", os.environ, "/")
+        path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        folders = os.pathsep.join(folder for folder in path if os.path.isabs(folder))
+        program = find_program("uv", {"PATH": folders}, "/")
         if program is not None:
             return [program]
-        return [sys.executable, "-m", "uv"] if importlib.util.find_spec("uv") else []
+        return [sys.executable, "-I", "-m", "uv"] if importlib.util.find_spec("uv") else []
 
     def _create_conda(self, path: str) -> None:
         names = ("micromamba", "mamba", "conda")
@@ -427,7 +447,7 @@ class PackageEnvironment:
             hint = "install uv on the nodes or in the image, or Python with venv and pip"
         if captured not in (None, here):
             hint += "; the environment was captured on %s, this node is %s" % (captured, here)
-        name = words[2] if words[1] == "-m" else os.path.basename(words[0])
+        name = words[words.index("-m") + 1] if "-m" in words[:3] else os.path.basename(words[0])
         message = "the environment cannot be built: %s %s: %s" % (name, end, text)
         return LauncherError("environment_failed", message, hint, {"lines": list(last)})
 
