@@ -174,6 +174,37 @@ async def test_a_link_in_the_middle(keeper, disk, tmp_path):
     assert (await keeper.make({"/none/shared": PLAIN}))["/none/shared"].code == "no_parent"
 
 
+@pytest.mark.parametrize(
+    ("owner", "mode", "taken"),
+    [
+        (4711, 0o755, False),
+        (4711, 0o1777, False),
+        (0, 0o777, False),
+        (0, 0o757, False),
+        (0, 0o1777, True),
+        (PERSON, 0o755, True),
+        (0, 0o755, True),
+    ],
+)
+@pytest.mark.parametrize("path", ["/teams/alice", "/teams/inner/alice"])
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_nothing_is_given_below_a_folder_in_which_others_could_replace_it(
+    keeper, disk, owner, mode, taken, path, is_new
+):
+    teams = disk / "teams"
+    (teams / "inner").mkdir(parents=True)
+    if not is_new:
+        (disk / path[1:]).mkdir()
+    os.chown(teams, owner, owner)
+    teams.chmod(mode)
+    error = (await keeper.make({path: PLAIN}))[path]
+    assert (error and error.code) == (None if taken else "foreign_parent")
+    if not taken:
+        assert "teams" in error.message
+        assert (disk / path[1:]).exists() is not is_new
+        assert is_new or (disk / path[1:]).stat().st_uid == 0
+
+
 @pytest.mark.parametrize("path", ["/..", "/a/../../etc", "alice", "/a\0b", "/."])
 async def test_no_path_leads_out(keeper, path):
     with pytest.raises(RefusedError) as caught:

@@ -41,7 +41,7 @@ def look_at(root: str, path: str) -> Optional[Dict[str, Any]]:
 def make_folder(root: str, folder_spec: Mapping[str, Any]) -> Dict[str, Any]:
     """Make a folder, or set owner, mode and lists of one that is there; what lies in it is left as it is. What it is then."""
     try:
-        with open_parent(root, folder_spec["path"]) as (parent, name):
+        with open_parent(root, folder_spec["path"], folder_spec["uid"]) as (parent, name):
             is_new = True
             try:
                 os.mkdir(name, 0o700, dir_fd=parent)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Iterator, Tuple
+import stat
+from typing import Iterator, Optional, Tuple
 
 OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PATH_ONLY_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,8 +21,8 @@ class WorkError(Exception):
 
 
 @contextlib.contextmanager
-def open_parent(root: str, path: str) -> Iterator[Tuple[int, str]]:
-    """The folder above, opened, and the last name; ``.`` for the root itself."""
+def open_parent(root: str, path: str, owner: Optional[int] = None) -> Iterator[Tuple[int, str]]:
+    """The folder above, opened, and the last name; ``.`` for the root itself. With an owner, nobody but root and the owner may be able to rename what is below."""
     names = [name for name in path.split("/") if name]
     if not path.startswith("/") or {".", ".."} & set(names) or "\0" in path:
         raise WorkError("no_path")
@@ -32,6 +33,17 @@ def open_parent(root: str, path: str) -> Iterator[Tuple[int, str]]:
             following = os.open(parent_name, OPEN_FLAGS, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = following
+            if owner is not None:
+                _check_renamers(descriptor, parent_name, owner)
         yield descriptor, name
     finally:
         os.close(descriptor)
+
+
+def _check_renamers(descriptor: int, name: str, owner: int) -> None:
+    """Who owns a folder above, or may write to it, can put a folder of their own in place of the one that is to be made."""
+    status = os.fstat(descriptor)
+    if status.st_uid not in (0, owner):
+        raise WorkError("foreign_parent", "%s belongs to uid %d" % (name, status.st_uid))
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        raise WorkError("foreign_parent", "all users can rename what is in %s" % name)

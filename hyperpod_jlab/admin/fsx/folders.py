@@ -332,6 +332,11 @@ _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
         "the parent folder of {path} does not exist",
         "create it, or choose another folder",
     ),
+    "foreign_parent": (
+        RefusedError,
+        "{path} was not created or changed, since others could replace it: {words}",
+        "let root own the folders above it and only root write to them, or choose another folder",
+    ),
     "foreign_folder": (
         RefusedError,
         "{path} belongs to uid {words} and was not changed",
