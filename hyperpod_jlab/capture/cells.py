@@ -27,7 +27,7 @@ from hyperpod_jlab.capture.files import run_name, source_path
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.parameters import inject_parameters
 from hyperpod_jlab.capture.project import Project, collect_project
-from hyperpod_jlab.capture.transform import Transformed, transform_cell
+from hyperpod_jlab.capture.transform import Transformed, check_specials, transform_cell
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec, NotebookSource
 from hyperpod_jlab.launcher.parsing import parse_with_retry
@@ -36,7 +36,7 @@ from hyperpod_jlab.launcher.parsing import parse_with_retry
 # A cell's requirements for the runner, read from its Python without running it.
 
 _LOOP_NAMES = {"create_task", "ensure_future", "get_running_loop", "nest_asyncio"}
-_AWAIT = re.compile(r"^\s*(?:[^#\n]*[\s=(])?await\s|^\s*async\s+(?:for|with)\b", re.MULTILINE)
+_AWAIT = re.compile(r"(?:^|[\s=(])await(?:\s|$)|^async\s+(?:for|with)\b")
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def inspect_cell(text: str) -> CellFacts:
             )
             code = compile(text, "<cell>", "exec", flags, dont_inherit=True)
         except SyntaxError as error:
-            return CellFacts((error.lineno or 1, error.msg), needs_loop=bool(_AWAIT.search(text)))
+            return CellFacts((error.lineno or 1, error.msg), needs_loop=_seems_to_await(text))
         except (ValueError, RecursionError, MemoryError) as error:
-            return CellFacts((1, str(error)))
+            return CellFacts((1, str(error) or "it is nested too deeply"))
     awaits = bool(code.co_flags & inspect.CO_COROUTINE)
     return CellFacts(
         needs_loop=awaits or _needs_event_loop(tree),
@@ -80,6 +80,11 @@ def inspect_cell(text: str) -> CellFacts:
         draws_bars=any(_is_notebook_progress_bar(node) for node in ast.walk(tree)),
         uses_get_ipython=next(_bare_get_ipython(tree), None),
     )
+
+
+def _seems_to_await(text: str) -> bool:
+    """Whether a cell that this Python cannot compile awaits something outside of comments."""
+    return any(_AWAIT.search(line.partition("#")[0].lstrip()) for line in text.split("\n"))
 
 
 def _needs_event_loop(tree: ast.AST) -> bool:
@@ -114,17 +119,19 @@ def _is_notebook_progress_bar(node: ast.AST) -> bool:
 
 
 def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:
-    """Lines of unguarded calls; a call in a ``try`` is how notebooks check for IPython."""
-    if isinstance(tree, ast.Try | ast.TryStar):
-        return
-    if (
-        isinstance(tree, ast.Call)
-        and isinstance(tree.func, ast.Name)
-        and tree.func.id == "get_ipython"
-    ):
-        yield tree.lineno
-    for node in ast.iter_child_nodes(tree):
-        yield from _bare_get_ipython(node)
+    """Lines of unguarded calls, in order; a call in a ``try`` is how notebooks check for IPython."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Try | ast.TryStar):
+            continue
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "get_ipython"
+        ):
+            yield node.lineno
+        pending.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
 PLAN = "code/cells.json"
@@ -159,11 +166,13 @@ def capture_notebook(
     notebook = read_notebook(path, content)
     folder = path.name if path.name not in _RESERVED_NAMES else f"{path.name}.ipynb"
     selection, findings = inject_parameters(notebook, select_cells(notebook, source), source)
-    cells = [
-        _prepare(cell, f"{folder}/cell-{cell.number:02d}")
-        for cell in selection
-        if cell.text.strip()
-    ]
+    cells: list[_PreparedCell] = []
+    specials = 0
+    for cell in selection:
+        if cell.text.strip():
+            cells.append(_prepare(cell, f"{folder}/cell-{cell.number:02d}"))
+            specials += len(cells[-1].transformed.notes)
+            check_specials(specials)
     project = collect_project(spec.files, path.parent, base)
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
     plan = _plan(path, cells, project)

@@ -14,6 +14,8 @@ from hyperpod_jlab.capture.parameters import INJECTED_TAG
 NOTEBOOK = "code/notebook.ipynb"
 _MAX_ATTACHMENTS = 4 << 20
 """Bytes of the pictures in Markdown cells. More are left out."""
+_MAX_TEXT = 16 << 20
+"""Characters of all cells. Markdown is left out of more."""
 _FIRST_MINOR_WITH_IDS = 5
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -44,6 +46,8 @@ def sent_document(notebook: Notebook, cells: Sequence[CodeCell]) -> bytes:
     if len(json.dumps([cell.get("attachments") for cell in entries])) > _MAX_ATTACHMENTS:
         for cell in entries:
             cell.pop("attachments", None)
+    if sum(len(cell["source"]) for cell in entries) > _MAX_TEXT:
+        result["cells"] = [cell for cell in entries if cell["cell_type"] == "code"]
     # Half of a character, which JSON allows in Markdown, has no UTF-8.
     return json.dumps(result, indent=1, ensure_ascii=False).encode("utf-8", "replace")
 

@@ -18,13 +18,17 @@ from hyperpod_jlab.core.spec import CommandSource, JobSpec, NativeSource, Script
 # A run's display name, derived from its source when the spec has none.
 
 _MAX_NAME = 63
+_MAX_PROPOSED = 1000
 
 
 def run_name(explicit: str | None, proposed: str) -> str:
     """The given name, or the proposed one without invalid characters."""
     if explicit:
         return explicit
-    ascii_name = unicodedata.normalize("NFKD", proposed).encode("ascii", "ignore").decode()
+    # Normalizing takes time by the square of the length, if all are accents.
+    ascii_name = (
+        unicodedata.normalize("NFKD", proposed[:_MAX_PROPOSED]).encode("ascii", "ignore").decode()
+    )
     name = re.sub(r"[^A-Za-z0-9._ -]+", "-", ascii_name).lstrip("._ -")[:_MAX_NAME].rstrip("._ -")
     return name or "run"
 
@@ -166,6 +170,7 @@ def _relative_folder(project: Project, base: Path, folder: Path) -> str:
 
 def _first_word(command: str) -> str:
     """The program's name, for the run's name."""
+    command = command[:_MAX_PROPOSED]
     try:
         argv = shlex.split(command, comments=True)
     except ValueError:

@@ -94,7 +94,7 @@ def _search_path(folder: str) -> str:
     return os.pathsep.join(
         entry
         for entry in entries
-        if Path(entry).is_absolute() and not Path(entry).resolve().is_relative_to(folder)
+        if Path(entry).is_absolute() and not Path(os.path.realpath(entry)).is_relative_to(folder)
     )
 
 

@@ -22,9 +22,11 @@ _NUMBER = re.compile(r"\d\w*")
 _OPERATOR = re.compile(r"[=!<>:+\-*/%&|^@~]+")
 _REST_OF_LINE = re.compile(r"[^\r\n]*")
 _ASSIGNED = re.compile(r"[ \t]*(?=!|%[^\W\d])")
-_HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(\.(?!\d)[\w*]+|\[-?[0-9]+\])*)(\?\??)$")
+_HELP_BACKWARDS = re.compile(r"\?{1,2}(?:\][0-9]+-?\[)*\d*(?:[^\W\d]|\*)")
+"""The end of ``name?`` or ``name[0]??``, from its end."""
 _PLAIN_STRING = re.compile(r"[^'\"\\{\r\n]+")  # characters without a meaning inside a string
 _MAX_NESTING = 40
+_MAX_CHARACTER_NAME = 200  # of \N{...}
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class _Scanner:
         self._last_character = ""  # the last character that is neither a space nor in a comment
         self._last_end = 0  # the offset after it
         self._specials: list[Special] = []
+        self._line, self._counted = 1, 0  # the line at an offset
 
     def run(self) -> Scan:
         size = len(self._text)
@@ -171,7 +174,7 @@ class _Scanner:
     def _skip_backslash(self, position: int, allows_names: bool) -> int:
         following = self._text[position + 1 : position + 3]
         if allows_names and following == "N{":
-            end = self._text.find("}", position)
+            end = self._text.find("}", position, position + _MAX_CHARACTER_NAME)
             return end + 1 if end >= 0 else position + 3
         if allows_names and following[:1] == "{":
             return position + 1
@@ -236,13 +239,14 @@ class _Scanner:
         if (
             self._last_end == self._position
             and self._last_character == "?"
-            and _HELP.search(statement) is not None
+            and _HELP_BACKWARDS.match(statement[::-1]) is not None
         ):
             self._add("help", begin, statement)
 
     def _add(self, kind: Kind, start: int, text: str) -> None:
-        line = len(_BREAK.findall(self._text, 0, start)) + 1
-        self._specials.append(Special(kind, start, self._position, text, line))
+        self._line += len(_BREAK.findall(self._text, self._counted, start))
+        self._counted = start
+        self._specials.append(Special(kind, start, self._position, text, self._line))
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
         match = pattern.match(self._text, self._position)

@@ -236,6 +236,9 @@ def is_automagic(name: str, arguments_text: str) -> bool:
 
 def _time(arguments_text: str) -> MagicTranslation:
     note = "runs, and prints the elapsed time"
+    too_complex = unknown_translation(
+        "can time one simple statement only", "put %%time on the first line of the cell instead"
+    )
     if not arguments_text:
         return translate_to_nothing("has no statement to time")
     if parses(arguments_text, "eval"):
@@ -245,17 +248,21 @@ def _time(arguments_text: str) -> MagicTranslation:
             if _has_trailing_comment(arguments_text)
             else arguments_text
         )
+        if expression is None:
+            return too_complex
         return MagicTranslation(f"{SERVICE}.timer().stop(({expression}))", note)
     line = f"with {SERVICE}.timer(): {arguments_text}"
     if parses(line):
         return MagicTranslation(line, note)
-    return unknown_translation(
-        "can time one simple statement only", "put %%time on the first line of the cell instead"
-    )
+    return too_complex
 
 
-def _without_comment(text: str) -> str:
-    return ast.unparse(parse_with_retry(lambda: ast.parse(text, mode="eval")))
+def _without_comment(text: str) -> str | None:
+    """The expression without its comment; None if it is nested too deeply."""
+    try:
+        return ast.unparse(parse_with_retry(lambda: ast.parse(text, mode="eval")))
+    except (RecursionError, MemoryError):
+        return None
 
 
 def _has_trailing_comment(text: str) -> bool:
@@ -386,6 +393,7 @@ _DISPLAY_MAGICS = {
     "markdown": "Markdown",
     "svg": "SVG",
 }
+_MAX_QUOTED = 4096  # shlex takes time by the square of a word's length
 _INTERPRETERS = ("bash", "perl", "python", "python3", "ruby", "sh")
 
 
@@ -545,6 +553,8 @@ def _leading_options(parts: list[str]) -> list[str]:
 
 
 def _split(arguments_text: str) -> list[str]:
+    if len(arguments_text) > _MAX_QUOTED:
+        return arguments_text.split()
     try:
         return shlex.split(arguments_text)
     except ValueError:

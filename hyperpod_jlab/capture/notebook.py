@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,14 @@ from hyperpod_jlab.storage import descent
 
 _PATH_FIELD = "source.path"
 _NBFORMAT = 4
+MAX_SOURCE = 8 << 20
+"""Bytes of a script, or of a file for the scheduler."""
+MAX_NOTEBOOK = 64 << 20
+"""Bytes of a notebook with its outputs."""
+MAX_CELLS = 10_000
+MAX_CODE = 4 << 20
+"""Characters of all code cells."""
+_MAX_TAGS_SHOWN = 20
 _SAVE_HINT = "open it in JupyterLab and save it to update its format"
 
 
@@ -68,6 +77,7 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
             skipped_ids |= {identity} if identity is not None else set()
             continue
         code.append(_code_cell(cell, len(code) + 1, identity, path))
+    _check_size(code, path)
     if not code:
         raise InvalidInputError(
             f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD}
@@ -75,27 +85,47 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
     return Notebook(path, tuple(code), frozenset(skipped_ids), document)
 
 
-def read_file(path: Path, subject: str) -> bytes:
+def _check_size(cells: Sequence[CodeCell], path: Path) -> None:
+    """Reject what takes minutes to compile, and gigabytes."""
+    if len(cells) > MAX_CELLS:
+        reason = f"more than {MAX_CELLS} code cells"
+    elif sum(len(cell.text) for cell in cells) > MAX_CODE:
+        reason = f"more than {MAX_CODE >> 20} MiB of code, without its outputs"
+    else:
+        return
+    raise InvalidInputError(
+        f"{path.name} has {reason}",
+        code="too_large",
+        hint="move data from cells to files, and code to modules",
+        detail={"field": _PATH_FIELD},
+    )
+
+
+def read_file(path: Path, subject: str, max_bytes: int = MAX_SOURCE) -> bytes:
     """The bytes of a source file.
 
     Raises:
-        InvalidInputError: The file does not exist or is unreadable.
+        InvalidInputError: The file does not exist, is unreadable, or is larger than `max_bytes`.
     """
+    hint = None
     try:
-        return descent.read_named(path)
+        return descent.read_named(path, max_bytes)
     except FileNotFoundError:
         reason, code = f"{subject} {path} not found", "no_such_file"
     except IsADirectoryError:
         reason, code = f"{path} is a folder, not a {subject}", "not_a_file"
     except OSError as error:
         reason, code = f"{path} cannot be read: {error.strerror}", "unreadable_file"
+        if error.errno == errno.EFBIG:
+            reason, code = f"the {subject} {path} is larger than {max_bytes >> 20} MiB", "too_large"
+            hint = "clear its outputs" if max_bytes == MAX_NOTEBOOK else "move data to other files"
     except ValueError:  # for example a NUL in the path
         reason, code = f"{str(path)[:200]!r} is not a valid file name", "no_such_file"
-    raise InvalidInputError(reason, code=code, detail={"field": _PATH_FIELD})
+    raise InvalidInputError(reason, code=code, hint=hint, detail={"field": _PATH_FIELD})
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    data = read_file(path, "notebook")
+    data = read_file(path, "notebook", MAX_NOTEBOOK)
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -246,7 +276,8 @@ def _select_by_tag(notebook: Notebook, tag: str) -> set[int]:
     if numbers:
         return numbers
     tags = sorted({tag for cell in notebook.cells for tag in cell.tags})
-    hint = f"tags in it: {', '.join(tags)}" if tags else "no code cell in it has a tag"
+    shown = ", ".join(tag[:80] for tag in tags[:_MAX_TAGS_SHOWN])
+    hint = f"tags in it: {shown}" if tags else "no code cell in it has a tag"
     raise _selection_error(
         f"no code cell of {notebook.path.name} has the tag '{tag}'",
         "no_such_tag",
@@ -267,7 +298,8 @@ def _select_by_id(notebook: Notebook, ids: list[str]) -> set[int]:
             field,
             hint="save the notebook once with a current JupyterLab, or choose cells by number",
         )
-    unknown_ids = [identity for identity in ids if identity not in known_ids | notebook.other_ids]
+    all_ids = known_ids | notebook.other_ids
+    unknown_ids = [identity for identity in ids if identity not in all_ids]
     if unknown_ids:
         raise _selection_error(
             f"{notebook.path.name} has no cell with the id '{unknown_ids[0]}'",
@@ -275,7 +307,8 @@ def _select_by_id(notebook: Notebook, ids: list[str]) -> set[int]:
             field,
             hint="save the notebook, then select the cells again",
         )
-    numbers = {cell.number for cell in notebook.cells if cell.id in ids}
+    chosen = set(ids)
+    numbers = {cell.number for cell in notebook.cells if cell.id in chosen}
     if not numbers:
         raise _selection_error(
             "only markdown or raw cells are selected",

@@ -16,6 +16,7 @@ INJECTED_NUMBER = 0
 """The injected cell is not one of the notebook's cells, which are numbered from 1."""
 _INJECTED_ID = "injected-parameters"
 _FIELD = "source.parameters"
+_MAX_COMPARED = 200  # names; comparing them is slow
 
 
 def inject_parameters(
@@ -63,7 +64,7 @@ def _warnings(
     known = {name for cell in tagged for name in _assigned_names(cell.text)}
     for name in source.parameters:
         if known and name not in known:
-            suggestion = nearest(name, sorted(known))
+            suggestion = nearest(name, sorted(known)[:_MAX_COMPARED])
             yield _warning(
                 "unknown_parameter",
                 f"the cell tagged 'parameters' has no variable {name}",

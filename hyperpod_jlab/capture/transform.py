@@ -20,13 +20,17 @@ from hyperpod_jlab.capture.magics import (
 )
 from hyperpod_jlab.capture.notebook import CodeCell
 from hyperpod_jlab.capture.secrets import secret_finding
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 
 _BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
 _CELL_MAGIC = re.compile(r"%%(?P<name>[^\s?]+)(?P<rest>[^\r\n?]*)(?P<more>[^\r\n]*)")
 _BREAK = re.compile(r"\r\n|\r|\n")
-_AUTOMAGIC = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]+(?P<rest>[^\r\n]+)")
+_AUTOMAGIC = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]+(?P<rest>[^ \t\r\n][^\r\n]*)")
 _MAX_SHOWN = 60
+_MAX_CELL_MAGICS = 50
+MAX_SPECIALS = 5000
+"""Magics and shell lines of a notebook. Each has a finding."""
 
 
 @dataclass
@@ -58,14 +62,38 @@ def transform_cell(cell: CodeCell, file: str) -> Transformed:
     Args:
         cell: The cell.
         file: Path, under ``code/`` and without extension, of the cell's files.
+
+    Raises:
+        InvalidInputError: The cell has more than `MAX_SPECIALS` magics and shell lines.
     """
     text = strip_prompts(dedent(cell.text))
     result = Transformed(text)
     if text != cell.text:
         result.rewritten = list(range(1, count_breaks(text) + 2))
     start = _cell_magics(cell, file, result)
-    if start is None:
-        return result
+    if start is not None:
+        _replace_specials(cell, result, text, start)
+    result.rewritten = list(dict.fromkeys(result.rewritten))
+    return result
+
+
+def check_specials(count: int) -> None:
+    """Check the number of magics and shell lines.
+
+    Raises:
+        InvalidInputError: It is more than `MAX_SPECIALS`.
+    """
+    if count > MAX_SPECIALS:
+        raise InvalidInputError(
+            f"the notebook has more than {MAX_SPECIALS} magics and shell lines",
+            code="too_many_magics",
+            hint="put them into a script, and run it with one line: !bash script.sh",
+            detail={"field": "source.path"},
+        )
+
+
+def _replace_specials(cell: CodeCell, result: Transformed, text: str, start: int) -> None:
+    """Replace magics and shell lines in the Python that begins at `start`; `text` is the cell before its cell magics were processed."""
     automagic = _AUTOMAGIC.fullmatch(text.strip())
     if automagic and is_automagic(automagic["name"], automagic["rest"]):
         position = text.index(automagic["name"])
@@ -76,17 +104,20 @@ def transform_cell(cell: CodeCell, file: str) -> Transformed:
     else:
         scanned = scan(result.text, start)
         specials, result.quiet = scanned.specials, scanned.is_quiet
-    for special in reversed(specials):
-        translation = _translate(special)
+        check_specials(len(specials))
+    translations = [_translate(special) for special in specials]
+    pieces, position = list[str](), 0
+    for special, translation in zip(specials, translations, strict=True):
         between = result.text[special.start : special.end]
         # The line breaks of a continued line stay, so that the following lines keep their numbers.
         line_breaks = "".join(_BREAK.findall(between))
         replacement = "None" if special.kind == "assign" else "pass"
         code = replacement if translation.code is None else translation.code
-        result.text = result.text[: special.start] + code + line_breaks + result.text[special.end :]
-    for special in specials:
-        _add_note(cell, result, _translate(special), special.line, special.text)
-    return result
+        pieces += [result.text[position : special.start], code, line_breaks]
+        position = special.end
+    result.text = "".join([*pieces, result.text[position:]])
+    for special, translation in zip(specials, translations, strict=True):
+        _add_note(cell, result, translation, special.line, special.text)
 
 
 def _cell_magics(cell: CodeCell, file: str, result: Transformed) -> int | None:
@@ -96,7 +127,7 @@ def _cell_magics(cell: CodeCell, file: str, result: Transformed) -> int | None:
         blank_match = _BLANK_LINES.match(result.text, start)
         position = blank_match.end() if blank_match else start
         match = _CELL_MAGIC.match(result.text, position)
-        if match is None or match["more"].startswith("?"):
+        if match is None or match["more"].startswith("?") or len(result.notes) == _MAX_CELL_MAGICS:
             return start
         arguments_text = (match["rest"] + match["more"]).strip()
         cell_translation = cell_magic(match["name"], arguments_text, file)
@@ -164,8 +195,7 @@ def _add_note(
         result.findings.append(
             secret_finding(translation.secret, f"cell {cell.number}, line {line}: ")
         )
-    if line not in result.rewritten:
-        result.rewritten.append(line)
+    result.rewritten.append(line)
     result.notes.append(f"line {line}: {shown_text}: {translation.note}")
     result.findings.append(
         Finding(
