@@ -32,6 +32,7 @@ class Route(NamedTuple):
         action: What the authorizer is asked for.
         function: ``module:function`` in the folder. Its parameters and its result are the request's and the answer's.
         statuses: The HTTP statuses of success.
+        reads: Whether it changes nothing, so that it ends when the client has gone. GET always does.
     """
 
     verb: Verb
@@ -39,6 +40,7 @@ class Route(NamedTuple):
     action: Action
     function: str
     statuses: tuple[int, ...] = (200,)
+    reads: bool = False
 
     @property
     def pattern(self) -> str:

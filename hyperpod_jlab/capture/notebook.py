@@ -85,6 +85,20 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
     return Notebook(path, tuple(code), frozenset(skipped_ids), document)
 
 
+def read_kernel_name(path: Path, content: Mapping[str, Any] | None = None) -> str | None:
+    """The name of a notebook's kernel; None if it has none.
+
+    Raises:
+        InvalidInputError: The file does not exist, or is not JSON.
+    """
+    document: Any = _load(path) if content is None else content
+    try:
+        name = document["metadata"]["kernelspec"]["name"]
+    except (KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) else None
+
+
 def _check_size(cells: Sequence[CodeCell], path: Path) -> None:
     """Reject what takes minutes to compile, and gigabytes."""
     if len(cells) > MAX_CELLS:

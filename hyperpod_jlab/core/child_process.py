@@ -12,7 +12,10 @@ _CANCEL_INTERVAL_S = 0.05
 
 
 async def start_child(
-    *argv: str, env: Mapping[str, str] | None = None, stdin: int = asyncio.subprocess.PIPE
+    *argv: str,
+    env: Mapping[str, str] | None = None,
+    stdin: int = asyncio.subprocess.PIPE,
+    cwd: str | None = None,
 ) -> asyncio.subprocess.Process:
     """Start a command with pipes, in a session of its own: Ctrl-C in a terminal must not interrupt it.
 
@@ -31,6 +34,7 @@ async def start_child(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=env,
+            cwd=cwd,
             start_new_session=True,
         )
     )

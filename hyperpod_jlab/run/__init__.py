@@ -61,7 +61,7 @@ ROUTES = (
     Route("get", "cells", "read", "submit_routes:list_cells"),
     # It reads the source's files and starts the interpreter that the spec names: not a read-only
     # action.
-    Route("post", "runs/preview", "execute", "submit_routes:preview_run"),
+    Route("post", "runs/preview", "execute", "submit_routes:preview_run", reads=True),
     Route("get", "runs/{run_id}", "read", "routes:show_run"),
     Route("post", "runs/{run_id}/cancel", "execute", "routes:cancel_run"),
     Route("post", "runs/{run_id}/hold", "execute", "routes:hold_run"),

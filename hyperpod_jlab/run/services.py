@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hyperpod_jlab.capture.isolated import Isolated
     from hyperpod_jlab.clusters.aws import HyperpodClusters
     from hyperpod_jlab.clusters.service import Clusters
     from hyperpod_jlab.core.cache import Snapshots
@@ -52,13 +53,15 @@ class Hyperpod:
 
     Args:
         settings: The configuration; default: the user's.
+        isolate: Whether code is captured in a process of its own, so that it cannot stop this one.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, isolate: bool = False) -> None:
         from hyperpod_jlab.clusters.configuration import find_partition, load_settings
 
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
+        self._isolate = isolate
         self._clusters_by_region: dict[str | None, HyperpodClusters] = {}
         self._links: dict[str, JobLinks] = {}
         self._services: dict[tuple[type, Hashable], object] = {}
@@ -113,7 +116,15 @@ class Hyperpod:
 
             return await estimate(self, spec, cluster, time_limit, facts)
 
-        return Submitter(self.engines, lambda: self.runs, estimated)
+        isolated = self.isolated if self._isolate else None
+        return Submitter(self.engines, lambda: self.runs, estimated, isolated)
+
+    @cached_property
+    def isolated(self) -> Isolated:
+        """Calls functions that read what strangers wrote, in processes of their own."""
+        from hyperpod_jlab.capture.isolated import Isolated
+
+        return Isolated()
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -224,7 +235,7 @@ class Hyperpod:
     async def close(self) -> None:
         """Close all services."""
         created = self.__dict__  # unused services were never created
-        for name in ("logs", "clusters", "_repairs"):
+        for name in ("isolated", "logs", "clusters", "_repairs"):
             if name in created:
                 await created[name].close()
         for cached_clusters in self._clusters_by_region.values():

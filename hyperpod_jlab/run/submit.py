@@ -70,6 +70,7 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
+    from hyperpod_jlab.capture.isolated import Isolated
     from hyperpod_jlab.core.config import MlflowConfig, Settings
     from hyperpod_jlab.run.cost import Estimate
     from hyperpod_jlab.run.service import Runs
@@ -159,6 +160,7 @@ class Submitter:
         engines: The engines.
         runs: Returns the runs on the partition, for a run with dependencies.
         estimate: Tells what a run would cost: of its spec, cluster, time limit, and the number of nodes of a native file.
+        isolated: Where code is captured; None for this process.
     """
 
     def __init__(
@@ -167,9 +169,11 @@ class Submitter:
         runs: Callable[[], Runs],
         estimate: Callable[[JobSpec, str, int | None, NativeFacts | None], Awaitable[Estimate]]
         | None = None,
+        isolated: Isolated | None = None,
     ) -> None:
         self._engines = engines
         self._estimate = estimate
+        self._isolated = isolated
         self._runs = runs
         self._partition = engines.partition
         self._abandoned_runs: set[str] = set()
@@ -189,7 +193,7 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         spec = _with_configuration(request.spec, self._engines.settings, engine.name)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
-        captured = await asyncio.to_thread(self._capture, request)
+        captured = await self._capture(request)
         distrusted = await asyncio.to_thread(self._trust_finding, request)
         if distrusted is not None:
             # Whatever the other user's spec asks for, this part of an engine can only write a script.
@@ -378,18 +382,21 @@ class Submitter:
         trusted = is_moved and request.trust_owner == name
         return None if trusted else suspect_code(request.clone_of, name, is_moved=is_moved)
 
-    def _capture(self, request: Request) -> Captured:
+    async def _capture(self, request: Request) -> Captured:
         if request.clone_of is not None:
             from hyperpod_jlab.run.clone import recapture
 
-            return recapture(self._partition, request.clone_of, request.spec)
+            return await asyncio.to_thread(
+                recapture, self._partition, request.clone_of, request.spec
+            )
         from hyperpod_jlab.capture import capture
 
-        notebook = dict(request.notebook) if request.notebook is not None else None
-        return capture(
+        call = self._isolated.call if self._isolated is not None else asyncio.to_thread
+        return await call(
+            capture,
             request.spec,
             base=request.base,
-            notebook=notebook,
+            notebook=dict(request.notebook) if request.notebook is not None else None,
             call=request.call,
             interpreter=request.interpreter,
         )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -28,6 +26,9 @@ from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.run.services import Hyperpod
 
 
 class SubmitBody(RequestModel):
@@ -72,7 +73,7 @@ async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
     hyperpod = await call.hyperpod()
     steps: list[Step] = []
     try:
-        request = await asyncio.to_thread(_request, call, body)
+        request = await _request(call, hyperpod, body)
         run_id = await hyperpod.submitter.submit(request, steps.append)
     except HyperpodError as error:
         raise _in_body(error) from error
@@ -86,14 +87,14 @@ async def preview_run(call: Call, body: SubmitBody) -> Preview:
     """Preview exactly what would run, with all findings. Starts the interpreter, but not another user's before `trust_owner` confirms it; writes nothing."""
     hyperpod = await call.hyperpod()
     try:
-        request = await asyncio.to_thread(_request, call, body)
+        request = await _request(call, hyperpod, body)
         preview = await hyperpod.submitter.preview(request)
     except HyperpodError as error:
         raise _in_body(error) from error
     return await asyncio.to_thread(_to_preview, preview)
 
 
-def _request(call: Call, body: SubmitBody) -> Request:
+async def _request(call: Call, hyperpod: Hyperpod, body: SubmitBody) -> Request:
     """The body as the services' request.
 
     Raises:
@@ -102,7 +103,7 @@ def _request(call: Call, body: SubmitBody) -> Request:
     for field, run_id in (("run_id", body.run_id), ("clone_of", body.clone_of)):
         if run_id is not None:
             _check_id(field, run_id)
-    base = _base(call.root, body)
+    base = await asyncio.to_thread(_base, call.root, body)
     return Request(
         body.spec,
         cluster=body.cluster,
@@ -113,24 +114,25 @@ def _request(call: Call, body: SubmitBody) -> Request:
         clone_of=body.clone_of,
         trust_owner=body.trust_owner,
         accept_cost=body.accept_cost,
-        interpreter=_kernel_python(call, body, base),
+        interpreter=await _kernel_python(call, hyperpod, body, base),
     )
 
 
-def _kernel_python(call: Call, body: SubmitBody, base: Path) -> str | None:
+async def _kernel_python(
+    call: Call, hyperpod: Hyperpod, body: SubmitBody, base: Path
+) -> str | None:
     """The Python of the notebook's kernel, if its packages are to be captured."""
     source, kernels = body.spec.source, call.process.kernels
     if body.spec.environment.capture is None or source.kind != "notebook" or kernels is None:
         return None
-    document: Any = body.notebook
-    if document is None:
-        with contextlib.suppress(OSError, ValueError):  # capture reports it
-            document = json.loads((base / _expanded(source.path)).read_bytes())
-    try:
-        name = document["metadata"]["kernelspec"]["name"]
-    except (KeyError, TypeError):
-        return None
-    return kernels.python(str(name))
+    from hyperpod_jlab.capture.notebook import read_kernel_name
+
+    path = base / _expanded(source.path)
+    if body.notebook is not None:
+        name = read_kernel_name(path, body.notebook)
+    else:
+        name = await hyperpod.isolated.call(read_kernel_name, path)
+    return await asyncio.to_thread(kernels.python, name) if name else None
 
 
 def _check_id(field: str, run_id: str) -> None:

@@ -60,11 +60,13 @@ class EndpointHandler(HyperPodHandler):
 
     _work: asyncio.Task[None] | None = None
     _gone = False
+    _reads = False
 
     async def serve(self, route: Route, path: Mapping[str, str]) -> None:
         """Serve one request."""
         # Polling a list is not activity: the server may be stopped when idle.
         self._track_activity = route.verb != "get"
+        self._reads = route.reads or route.verb == "get"
         self._work = asyncio.ensure_future(self._serve(route, path))
         try:
             await self._work
@@ -76,7 +78,7 @@ class EndpointHandler(HyperPodHandler):
         """The client has disconnected: cancel read-only work."""
         super().on_connection_close()
         self._gone = True
-        if self._work is not None and self.request.method == "GET":
+        if self._work is not None and self._reads:
             self._work.cancel()
 
     async def _serve(self, route: Route, path: Mapping[str, str]) -> None:

@@ -145,7 +145,7 @@ def _make_services() -> Hyperpod:
     # The first import of the services is slow and must not delay the server's start.
     from hyperpod_jlab.run.services import Hyperpod
 
-    hyperpod = Hyperpod()
+    hyperpod = Hyperpod(isolate=True)
     hyperpod.engines.load()
     return hyperpod
 

@@ -96,7 +96,7 @@ class HyperPodExecutionManager(DefaultExecutionManager):
 
 
 async def _submit(request: Request) -> None:
-    hyperpod = Hyperpod()
+    hyperpod = Hyperpod(isolate=True)  # for its limits
     try:
         await hyperpod.submitter.submit(request)
     finally:
