@@ -160,7 +160,12 @@ async function openTab(
   // The page must not reach the one that opened it.
   tab.opener = null;
   try {
-    tab.location.replace(await ask());
+    const address = await ask();
+    // Such as `javascript:`, which would run with the rights of this page.
+    if (!/^https?:$/.test(new URL(address, document.baseURI).protocol)) {
+      throw new Error(trans.__('The answer is not the address of a page.'));
+    }
+    tab.location.replace(address);
   } catch (reason) {
     tab.close();
     failed(words(whyText(reason, trans)));

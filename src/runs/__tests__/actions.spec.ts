@@ -244,6 +244,30 @@ describe('Open port', () => {
     expect(tab.location.replace).toHaveBeenCalledWith('/there');
   });
 
+  it.each([
+    'javascript:alert(1)',
+    ' JavaScript:alert(1)',
+    'java\nscript:alert(1)',
+    'data:text/html,x',
+    'blob:x',
+    'file:///etc',
+    'vbscript:x'
+  ])('opens no address that is not of a page: %j', async address => {
+    await openPort(() => Promise.resolve(address), 6006, trans);
+    expect(tab.location.replace).not.toHaveBeenCalled();
+    expect(tab.close).toHaveBeenCalled();
+    const [told] = Notification.manager.notifications;
+    expect(told.message).toContain('not the address of a page');
+  });
+
+  it.each(['https://mlflow.example/#/x', 'http://a/b', '//a/b'])(
+    'opens the address of a page: %s',
+    async address => {
+      await openPort(() => Promise.resolve(address), 6006, trans);
+      expect(tab.location.replace).toHaveBeenCalledWith(address);
+    }
+  );
+
   it('closes the tab and says why when the port is not to be had', async () => {
     const why = () => Promise.reject(new Error('nothing listens'));
     await openPort(why, 6006, trans);
