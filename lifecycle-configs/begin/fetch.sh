@@ -14,12 +14,12 @@ place() {
   if [[ $1 == /* || $1 == s3://* ]]; then echo "$1"; elif [[ -n $MOUNT ]]; then echo "$MOUNT/$1"; fi
 }
 
-# copy FROM TO: a file.
+# copy FROM TO: a file; no pipe that never ends, and nothing over 2 GiB.
 copy() {
   if [[ $1 == s3://* ]]; then
     aws s3 cp --only-show-errors --region "$REGION" "$1" "$2"
   else
-    cp "$1" "$2"
+    [[ -f $1 ]] && (ulimit -f 2097152 && cp "$1" "$2")
   fi
 }
 

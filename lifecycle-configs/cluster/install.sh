@@ -75,15 +75,18 @@ check() {
   [[ $(sha256sum <"$1") == "${given[sha256]}  -" ]] || die "$2 does not have the SHA-256 that was given: nothing is installed"
 }
 
+# take FROM TO: users may put a pipe or a file without end there.
+take() { [[ -f $1 ]] && (ulimit -f 2097152 && cp "$1" "$2"); }
+
 # copy_folder FOLDER TO: what its list names, and nothing that lies beside it.
 copy_folder() {
   local name
-  cp "$1/SHA256SUMS" "$2/" || die "$1/SHA256SUMS cannot be read"
+  take "$1/SHA256SUMS" "$2/" || die "$1/SHA256SUMS cannot be read"
   check "$2/SHA256SUMS" "$1/SHA256SUMS"
   while read -r _ name; do
     name=${name#\*}
     [[ $name != */* && $name != .* ]] || die "$1/SHA256SUMS names $name, which is no file beside it"
-    cp "$1/$name" "$2/" || die "$1/$name cannot be read"
+    take "$1/$name" "$2/" || die "$1/$name cannot be read"
   done <"$2/SHA256SUMS"
   (cd "$2" && sha256sum --check --strict --quiet SHA256SUMS) || die "a file of $1 is not the one in its SHA256SUMS"
 }
@@ -99,7 +102,7 @@ install_package() {
     wheel=$(compgen -G "$work/hyperpod_jlab-*.whl") || die "$what has no wheel of hyperpod_jlab"
     pip+=(--no-index --find-links "$work" "${wheel}[aws]")
   elif [[ -f $what ]]; then
-    cp "$what" "$work/" || die "$what cannot be read"
+    take "$what" "$work/" || die "$what cannot be read"
     check "$work/${what##*/}" "$what"
     pip+=("$work/${what##*/}[aws]")
   elif [[ $what =~ ^hyperpod[-_]jlab==[0-9][0-9A-Za-z.]*$ ]]; then

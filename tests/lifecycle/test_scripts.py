@@ -170,3 +170,43 @@ def test_a_quote_stays_a_letter():
         ["bash", "-c", f"printf %s {_shell_quote(odd)}"], capture_output=True, text=True
     )
     assert done.stdout == odd
+
+
+CONFIGS = Path(__file__).parents[2] / "lifecycle-configs"
+COPIES = {"begin/fetch.sh": "copy", "cluster/install.sh": "take"}
+"""What copies a file from where users may write, by script."""
+
+
+def copied(folder, script, make):
+    """What the script's copying of `from` gives after some commands; the script itself is not started."""
+    text = (CONFIGS / script).read_text().replace('\nmain "$@"\n', "\nset +e\n")
+    (folder / "script.sh").write_text(text)
+    words = f'source ./script.sh; {make}; {COPIES[script]} from to; echo "it gave $?"'
+    done = subprocess.run(
+        ["bash", "-c", words], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", COPIES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        "mkfifo from",
+        "ln -s /dev/zero from",
+        "mkfifo pipe; ln -s pipe from",
+        "mkdir from",
+        "ln -s nowhere from",
+        "truncate -s 3G from",
+    ],
+)
+def test_what_never_ends_is_not_copied(tmp_path, script, make):
+    assert re.fullmatch(r"it gave [1-9]\d*\n", copied(tmp_path, script, make))
+    assert not (tmp_path / "to").is_file() or (tmp_path / "to").stat().st_blocks == 0
+
+
+@pytest.mark.parametrize("script", COPIES)
+@pytest.mark.parametrize("make", ["echo x >from", "echo x >file; ln -s file from"])
+def test_a_file_is_copied(tmp_path, script, make):
+    assert copied(tmp_path, script, make) == "it gave 0\n"
+    assert (tmp_path / "to").read_text() == "x\n"
