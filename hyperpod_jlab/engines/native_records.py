@@ -16,6 +16,8 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.records import BundleReader
 
+_MAX_RECORD_BYTES = 4 << 20
+
 
 class NativeRecords:
     """The records of one run; all methods raise `StorageError` when the partition is not writable, or the run is another user's."""
@@ -95,7 +97,7 @@ def node_record(
 def read_record(path: Path) -> dict[str, Any]:
     """A record, or an empty one if there is none."""
     try:
-        document = json.loads(descent.read(path))
-    except (OSError, ValueError):
+        document = json.loads(descent.read(path, _MAX_RECORD_BYTES))
+    except (OSError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.storage.big_records import find_data
 
 _MAX_PATTERN = 2000
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
@@ -245,7 +246,7 @@ class Matcher:
         matches: list[PatternMatch] = []
         try:
             position = _line_start(file, begin, end)
-            while position < end:
+            while (position := find_data(file, position, end)) < end:
                 data = _read_whole_lines(file, position, min(_CHUNK, end - position))
                 if not data:
                     break
@@ -349,6 +350,7 @@ def _line_start(file: int, begin: int, end: int) -> int:
     """The first line start at or after an offset; `end` if there is none before it."""
     position = begin - 1
     while 0 <= position < end:
+        position = find_data(file, position, end)
         data = os.pread(file, 64 << 10, position)
         newline = data.find(b"\n")
         if newline >= 0:

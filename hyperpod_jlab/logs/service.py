@@ -38,6 +38,7 @@ from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Position, Stream
+from hyperpod_jlab.storage.big_records import BUDGET_S, Deadline
 from hyperpod_jlab.storage.mounts import GONE_CODE
 
 # --------------------------------------------------------------------------------------------------
@@ -763,6 +764,8 @@ class LogService:
     ) -> LogPage:
         """Some lines before or after the request's cursor (None: from the end, or from the start).
 
+        After 10 s of reading and searching there may be fewer, or none; the page's cursors then lead on.
+
         Raises:
             InvalidInputError: As with `lines`.
             NotFoundError: The run does not exist.
@@ -933,6 +936,8 @@ class LogService:
         cursor = start
         blocks: list[LineBlock] = []
         count = 0
+        deadline = Deadline()
+        is_complete = True
         async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
             async for batch in batches:
                 batch_shown = await log_view.format_batch(batch)
@@ -940,10 +945,11 @@ class LogService:
                 blocks += part.blocks
                 count += len(part)
                 cursor = batch.end_position if part is batch_shown else part.end_position
-                if part is not batch_shown:
+                if part is not batch_shown or deadline.is_over():
+                    is_complete = False
                     break
         lines = LogBatch(start, blocks)
-        is_complete = count < limit
+        is_complete = is_complete and count < limit
         return LogPage(
             lines, start.text(), cursor.text(), at_start=not start.positions, at_end=is_complete
         )
@@ -956,14 +962,16 @@ class LogService:
                 await self.hub.thread(end_cursor, log_view.sources, streams)
             )
         if log_view.matcher is not None:
-            result = await search(log_view, self.hub.thread, "backward", limit, float("inf"))
+            result = await search(log_view, self.hub.thread, "backward", limit, BUDGET_S)
             start = Cursor.parse(result.hits[-1].cursor) if result.hits else end
-            at_start = len(result.hits) < limit
+            at_start = len(result.hits) < limit and result.next is None
+            before = start.text() if at_start or result.next is None else result.next
         else:
             start, count = await self.hub.thread(
                 start_of_tail, log_view.sources, streams, end, limit
             )
             at_start = count < limit
+            before = start.text()
         blocks: list[LineBlock] = []
         batches = read_forward(
             log_view.sources,
@@ -978,7 +986,7 @@ class LogService:
                 blocks += (await log_view.format_batch(batch)).blocks
         return LogPage(
             LogBatch(start, blocks),
-            start.text(),
+            before,
             end.text(),
             at_start=at_start,
             at_end=log_view.start_cursor is None,

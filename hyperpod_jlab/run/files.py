@@ -186,7 +186,8 @@ def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
             SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"])
             for entry in cells
         )
-    except (KeyError, TypeError, ValueError, AttributeError):  # the run can write to this file
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        # The run can write to this file.
         return ()
 
 

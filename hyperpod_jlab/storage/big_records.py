@@ -10,7 +10,6 @@ import asyncio
 import errno
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -85,14 +84,14 @@ def read_lines(
     """The whole lines of a file in a range of offsets, until the deadline. May block.
 
     Each comes without its newline and with the offset after it, from which reading can continue. Instead of a hole in the file, and of a line of more
-    than `longest` bytes, there is an empty line.
+    than `longest` bytes, there are empty lines.
 
     Raises:
         OSError: The file cannot be read.
     """
     position, rest, is_cut = begin, b"", False
     while position < end and not deadline.is_over():
-        after_hole = min(_next_data(descriptor, position), end)
+        after_hole = find_data(descriptor, position, end)
         if after_hole > position:
             position, rest, is_cut = after_hole, b"", True
             yield b"", position
@@ -130,10 +129,10 @@ def is_too_complex(data: bytes) -> bool:
     return data.count(b"[") + data.count(b"{") > _MOST_CONTAINERS
 
 
-def _next_data(descriptor: int, position: int) -> int:
-    """Where the next bytes are that were written to a file: a hole takes no space, however long it is."""
+def find_data(descriptor: int, position: int, end: int) -> int:
+    """Where the next bytes are that were written to a file; `end` if there are none before it. A hole takes no space, however long it is."""
     try:
-        return os.lseek(descriptor, position, os.SEEK_DATA)
+        return min(os.lseek(descriptor, position, os.SEEK_DATA), end)
     except OSError as error:
         # Only a hole follows; or the file system does not know its holes.
-        return sys.maxsize if error.errno == errno.ENXIO else position
+        return end if error.errno == errno.ENXIO else position

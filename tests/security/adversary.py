@@ -25,6 +25,15 @@ from tests.security.attacks import (
     take_common_folders,
     take_own_folder,
 )
+from tests.security.fillings import (
+    LOG,
+    METRICS,
+    OUTPUTS,
+    RESOURCES,
+    absurd_numbers,
+    hole,
+    short_quadratic,
+)
 
 _MOST_PLANTED = 12
 _MOST_SEEN = 2000
@@ -48,6 +57,9 @@ _FILES = (
     "logs/attempt-1/node-0.rank-0.log",
     "logs/attempt-1/node-0.log",
     "logs/attempt-1/node-0.rank-0.idx",
+    METRICS,
+    OUTPUTS,
+    RESOURCES,
     "logs/supervisor.log",
     "secrets",
     "status",
@@ -98,6 +110,7 @@ class Adversary:
             self._remove,
             self._truncate,
             self._write,
+            self._fill,
             self._chmod,
             self._pipe,
         ]
@@ -192,6 +205,15 @@ class Adversary:
             self._clear(path)
             path.write_text(self._text())
 
+    def _fill(self) -> None:
+        """Something that is short to write and long to read, in the place of a file or in a folder of logs."""
+        path = self._some()
+        if path.is_dir() and self._random.random() < 0.5:
+            path /= self._random.choice((LOG, METRICS, OUTPUTS, RESOURCES)).rpartition("/")[2]
+        elif not path.is_file():
+            return
+        self._random.choice((hole, short_quadratic, absurd_numbers))(path)
+
     def _text(self) -> str:
         return self._random.choice(
             (
@@ -278,7 +300,7 @@ class Adversary:
         part.parent.mkdir(parents=True, exist_ok=True)
         if part.exists() or part.is_symlink():
             self._clear(part)
-        how = self._random.randrange(5)
+        how = self._random.randrange(7)
         if how == 0:
             part.symlink_to(self._target())
         elif how == 1:
@@ -288,6 +310,8 @@ class Adversary:
             for number in range(200):
                 (part / f"{number}").touch()
             (part / "Documents").mkdir(mode=0)
+        elif how < 5:
+            self._random.choice((hole, short_quadratic, absurd_numbers))(part)
         else:
             part.write_text(self._text())
 

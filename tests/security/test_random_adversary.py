@@ -142,7 +142,7 @@ def _look_around(day: Day, sent: list[str], chance: random.Random) -> None:
         ("clone", chance.choice((one, "last")), "--dry-run"),
         ("clean", "--yes", "--older", chance.choice(("30d", "1h"))),
         chance.choice((("storage",), ("show", "last"))),
-        ("show", f"of-bob-{chance.randrange(12)}"),
+        (chance.choice(("show", "metrics", "why")), f"of-bob-{chance.randrange(12)}"),
         ("logs", f"of-bob-{chance.randrange(12)}"),
         ("clone", f"of-bob-{chance.randrange(12)}", "--dry-run"),
     ]

@@ -38,6 +38,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 JOB_FILE = "job.json"
 """In the bundle's ``status``: the job's output paths, saved because Slurm forgets them with the job."""
+_MAX_JOB_FILE_BYTES = 64 << 10
 
 _MAX_NODES = 256
 """Maximum number of nodes with a record of their own."""
@@ -271,7 +272,8 @@ def write_job_files(bundle: BundleReader, files: JobFiles) -> None:
 def read_job_files(bundle: BundleReader) -> JobFiles | None:
     """The job's saved output paths. Blocking."""
     try:
-        return JobFiles(**from_json(descent.read(bundle.folder / "status" / JOB_FILE)))
+        data = descent.read(bundle.folder / "status" / JOB_FILE, _MAX_JOB_FILE_BYTES)
+        return JobFiles(**from_json(data))
     except (OSError, ValueError, TypeError):
         return None
 
