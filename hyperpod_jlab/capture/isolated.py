@@ -1,41 +1,48 @@
 """Calls functions of capture in a process of their own, with limits of time and memory.
 
-Parsers of JSON and Python keep the interpreter to themselves, so a huge or hostile file would stop the Jupyter server and the kernels' messages. The
-process is not `multiprocessing`'s, which would import JupyterLab again. It starts in ``/``: the current folder may be the hostile one.
+Parsers of JSON and Python keep the interpreter to themselves, so a huge or hostile file would stop the Jupyter server. The process is not one of
+`multiprocessing`, which would import JupyterLab again. It starts in ``/``, because the current folder may be the hostile one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import resource
 import select
 import signal
 import sys
+import traceback
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import BinaryIO, ParamSpec, TypeVar
 
 from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
-MAX_SECONDS = 60.0
-_MAX_MEMORY = 4 << 30
-_MAX_ANSWER = 64 << 20
+MAX_SECONDS = 60
 _MAX_CALLS = 4
 """At the same time."""
-_SPARE_SECONDS = 120.0
-"""How long a process waits for work."""
+_MAX_MEMORY = 4 << 30
+_MAX_KEPT_KIB = 512 << 10
+"""A process that took more memory is not used again."""
+_MAX_ANSWER = 64 << 20
+_IDLE_S = 120.0
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+class _EndedError(Exception):
+    """The process ended without an answer; with its status."""
+
+
 class Isolated:
-    """Calls functions in other processes. One process is started ahead for the next call: previews come in a row."""
+    """Calls functions in other processes. One process waits for the next call, because previews come in a row."""
 
     def __init__(self) -> None:
-        self._spare: asyncio.Task[asyncio.subprocess.Process] | None = None
+        self._idle: asyncio.subprocess.Process | None = None
         self._is_closed = False
         self._slots = asyncio.Semaphore(_MAX_CALLS)
 
@@ -48,50 +55,51 @@ class Isolated:
         """
         request = await asyncio.to_thread(pickle.dumps, (function, args, kwargs))
         async with self._slots:
-            status, answer, log = await self._ask(request)
-            if status == 0 and not answer:  # the spare process had just waited long enough
-                status, answer, log = await self._ask(request)
-        if not answer:
-            if status < 0:
-                raise _too_large(f"ended it with signal {-status}")
-            raise RuntimeError(
-                f"capture ended with {status}: {log[-10_000:].decode(errors='replace')}"
-            )
-        result: _R | HyperpodError = await asyncio.to_thread(pickle.loads, answer)
-        if isinstance(result, HyperpodError):
+            try:
+                answer = await self._ask(request)
+            except TimeoutError as error:
+                raise _too_large(f"takes longer than {MAX_SECONDS} s") from error
+            except _EndedError as error:
+                raise _too_large(f"ended its process (status {error})") from error
+        result: _R | Exception = await asyncio.to_thread(pickle.loads, answer)
+        if isinstance(result, Exception):
             raise result
         return result
 
-    async def _ask(self, request: bytes) -> tuple[int, bytes, bytes]:
-        """The exit status, the answer and the log of a process."""
-        spare, self._spare = self._spare, None
-        process = await spare if spare is not None else await _start()
-        if process.returncode is not None:  # the spare one has waited long enough
-            process = await _start()
+    async def _ask(self, request: bytes) -> bytes:
+        process, self._idle = self._idle, None
+        if process is not None:
+            with contextlib.suppress(_EndedError):  # it has waited long enough
+                return await self._exchange(process, request)
+        process = await start_child(sys.executable, "-P", "-m", __name__, cwd="/")
+        return await self._exchange(process, request)
+
+    async def _exchange(self, process: asyncio.subprocess.Process, request: bytes) -> bytes:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        is_kept = False
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                answer, log = await process.communicate(request)
-                return await process.wait(), answer, log
-        except TimeoutError as error:
-            raise _too_large(f"takes longer than {MAX_SECONDS:.0f} s") from error
+                process.stdin.write(len(request).to_bytes(8) + request)
+                await process.stdin.drain()
+                size = int.from_bytes(await process.stdout.readexactly(8))
+                answer = await process.stdout.readexactly(size)
+            is_kept = self._idle is None and not self._is_closed
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise _EndedError(await process.wait()) from error
         finally:
-            await end_child(process)
-            self._start_spare()
-
-    def _start_spare(self) -> None:
-        if self._spare is None and not self._is_closed:
-            self._spare = asyncio.create_task(_start())
+            if is_kept:
+                self._idle = process
+            else:
+                await end_child(process)
+        return answer
 
     async def close(self) -> None:
-        """End the spare process."""
+        """End the process that waits."""
         self._is_closed = True
-        if self._spare is not None:
-            await end_child(await self._spare)
-            self._spare = None
-
-
-async def _start() -> asyncio.subprocess.Process:
-    return await start_child(sys.executable, "-P", "-m", __name__, cwd="/")
+        if self._idle is not None:
+            await end_child(self._idle)
+            self._idle = None
 
 
 def _too_large(reason: str) -> InvalidInputError:
@@ -104,36 +112,47 @@ def _too_large(reason: str) -> InvalidInputError:
 
 
 def _answer(request: bytes) -> bytes:
+    """The pickled result, or the error."""
+    result: object
     try:
         function, args, kwargs = pickle.loads(request)  # noqa: S301 - from the server
         answer = pickle.dumps(function(*args, **kwargs))
-        if len(answer) > _MAX_ANSWER:
-            raise _too_large(f"makes more than {_MAX_ANSWER >> 20} MiB")
+        if len(answer) <= _MAX_ANSWER:
+            return answer
+        result = _too_large(f"makes more than {_MAX_ANSWER >> 20} MiB")
     except HyperpodError as error:
-        return pickle.dumps(error)
+        result = error
     except MemoryError:
-        return pickle.dumps(_too_large(f"needs more than {_MAX_MEMORY >> 30} GiB of memory"))
+        result = _too_large(f"needs more than {_MAX_MEMORY >> 30} GiB of memory")
     except RecursionError:
-        return pickle.dumps(_too_large("is nested too deeply"))
-    return answer
+        result = _too_large("meets what is nested too deeply")
+    except Exception:  # noqa: BLE001 - the server raises and logs it
+        result = RuntimeError(traceback.format_exc())
+    return pickle.dumps(result)
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the server is gone or asks no more."""
+    while select.select([requests], [], [], _IDLE_S)[0] and (header := requests.read(8)):
+        signal.alarm(MAX_SECONDS + 5)  # ends this process if the server no longer can
+        answer = _answer(requests.read(int.from_bytes(header)))
+        signal.alarm(0)
+        answers.write(len(answer).to_bytes(8) + answer)
+        answers.flush()
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MAX_KEPT_KIB:
+            return
 
 
 def main() -> None:
-    """Answer one request: from standard input to standard output, which programs started here do not have."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    import hyperpod_jlab.capture.cells  # noqa: F401 - while the server asks for nothing
-
-    if not select.select([0], [], [], _SPARE_SECONDS)[0]:
-        return
+    """Serve on the pipes, which programs that are started here do not inherit."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "r+b", buffering=0) as nothing:  # noqa: PTH123
+        for number in range(3):
+            os.dup2(nothing.fileno(), number)
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if hard == resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_DATA, (_MAX_MEMORY, hard))
-    signal.alarm(int(MAX_SECONDS) + 5)  # if the server is gone
-    request = sys.stdin.buffer.read()
-    if request:
-        with out:
-            out.write(_answer(request))
+    _serve(requests, answers)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ HYPERPODIGNORE = ".hyperpodignore"
 
 _COMMIT_TIMEOUT_S = 2.0
 _MAX_IGNORE_FILE = 1 << 20
+_CHECK_EVERY = 50
+"""Files between looks at the clock. Each may be compared with thousands of patterns."""
 
 _DEFAULT_EXCLUDES = (
     ".DS_Store .Trash .cache .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox "
@@ -112,7 +114,7 @@ class Lister:
                     self._read_hyperpodignore(f"{prefix}{path}")
             for number, path in enumerate(paths):
                 full_path = f"{prefix}{path}"
-                if number % 500 == 0:
+                if number % _CHECK_EVERY == 0:
                     self._check_time()
                 if self._own_rules.ignores(full_path.rstrip("/"), folder=full_path.endswith("/")):
                     continue
@@ -156,7 +158,9 @@ class Lister:
             entries = self._entries(folder)
             if heed:
                 self._heed(folder, {entry.name for entry in entries}, ignores)
-            for entry in entries:
+            for number, entry in enumerate(entries):
+                if number % _CHECK_EVERY == 0:
+                    self._check_time()
                 path = f"{folder}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if _has_component(entry.name, _EXCLUDED_NAMES if heed else _ALWAYS_EXCLUDED):
@@ -185,8 +189,6 @@ class Lister:
         self._listing.paths.append(path)
         if len(self._listing.paths) > MAX_FILES:
             raise TooManyFilesError(f"it holds more than {MAX_FILES} files")
-        if len(self._listing.paths) % 500 == 0:
-            self._check_time()
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
