@@ -6,8 +6,7 @@ export function csvOf(report: IUsageReport): string {
   const title = ['day', report.by, 'node_hours', 'gpu_hours'];
   const rows = report.days.map(one => [
     one.day,
-    // Another user may have chosen the key: an apostrophe keeps it from being a formula of a spreadsheet.
-    one.key.replace(/^(?=[=+\-@])/, "'"),
+    cell(one.key),
     one.node_hours.toFixed(6),
     one.gpu_hours.toFixed(6),
     one.amount?.toFixed(6) ?? ''
@@ -20,6 +19,16 @@ export function csvOf(report: IUsageReport): string {
 /** A file's name that tells what of a report is in it. */
 export function csvName({ begin, by, end }: IUsageReport): string {
   return `usage-by-${by}-${begin.slice(0, 10)}-to-${end.slice(0, 10)}.csv`;
+}
+
+const HIDDEN = /(?! )[\p{C}\p{Z}]/gu;
+/** How a formula of a spreadsheet begins, also in full width. */
+const FORMULA = /^(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])/;
+
+/** A key, which another user may have chosen: without control characters; an apostrophe keeps it from being a formula. */
+function cell(key: string): string {
+  const shown = key.replace(HIDDEN, '');
+  return FORMULA.test(key) || FORMULA.test(shown) ? `'${shown}` : shown;
 }
 
 function quoted(text: string): string {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +19,6 @@ from hyperpod_jlab.core.cost import (
     idle_cost,
     share_of_node,
 )
-from hyperpod_jlab.core.text import printable
 from hyperpod_jlab.core.wire import Time
 
 By = Literal["user", "account", "queue", "notebook", "cluster"]
@@ -304,9 +304,14 @@ def days_of(start: float, end: float) -> Iterable[tuple[str, float, float]]:
         moment = until
 
 
+_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""How a formula of a spreadsheet begins, also in full width."""
+
+
 def _cell(key: str) -> str:
-    """A key, which another user may have chosen, for a terminal and a spreadsheet: an apostrophe keeps it from being a formula."""
-    return printable(f"'{key}" if key.startswith(("=", "+", "-", "@")) else key)
+    """A key, which another user may have chosen, for a terminal and a spreadsheet: without control characters; an apostrophe keeps it from being a formula."""
+    shown = "".join(character for character in key if character.isprintable())
+    return f"'{shown}" if _FORMULA.match(key) or _FORMULA.match(shown) else shown
 
 
 def csv_rows(report: UsageReport) -> list[tuple[str, ...]]:

@@ -129,6 +129,21 @@ describe('The CSV of usage', () => {
         '2026-10-31,ana,2.000000,8.000000,\n' +
         "2026-10-31,'=1+1,2.000000,8.000000,16.000000\n"
     );
+    const keys = [
+      '\t=1',
+      '\r=1',
+      '\ta',
+      '\x1b=1',
+      ' =1',
+      '＝1',
+      'a\x1b[2J\u202eb'
+    ];
+    const hostile = keys.map(key => day('2026-10-31', key, 8));
+    const cells = csvOf(report({ days: hostile }))
+      .split('\n')
+      .slice(1, -1)
+      .map(line => line.split(',')[1]);
+    expect(cells).toEqual(["'=1", "'=1", "'a", "'=1", "' =1", "'＝1", 'a[2Jb']);
     expect(csvName(report())).toBe(
       'usage-by-user-2026-10-30-to-2026-11-01.csv'
     );
