@@ -124,7 +124,10 @@ class MlflowApi:
             if fault.code == "RESOURCE_DOES_NOT_EXIST":
                 return None
             raise
-        return str((answer.get("experiment") or {}).get("experiment_id"))
+        try:
+            return str(answer["experiment"]["experiment_id"])
+        except (KeyError, TypeError, IndexError):
+            raise MlflowFault("%s did not answer as an MLflow server does" % self._host) from None
 
     def search(self, experiment_ids: List[str], run_id: str) -> List[Dict[str, Any]]:
         """The runs of MLflow with the tag of one of our runs, in these experiments, newest first.
@@ -365,7 +368,7 @@ def started_at(run: Mapping[str, Any]) -> int:
     """When it started, in milliseconds since 1970; 0 if that is unknown."""
     try:
         return int(run["info"]["start_time"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return 0
 
 

@@ -38,6 +38,10 @@ _UNTRUSTED = "another user's run with an MLflow server that is not in your confi
 _MAX_ITEMS = 200
 _MAX_EXPERIMENTS = 1000
 _MAX_TEXT = 500
+_MAX_NUMBER = 1 << 53
+
+_ODD = (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What a value of an unexpected type raises, whatever is done with it."""
 
 _asking = threading.BoundedSemaphore(8)
 """Threads that wait for an MLflow server. One that does not answer can hold a thread longer than anyone waits for it."""
@@ -54,9 +58,15 @@ async def read_mlflow(hyperpod: Hyperpod, run: Run) -> RunMlflow:
         return RunMlflow(run.run_id, uri, problem=_UNTRUSTED)
     experiment = spec.mlflow.experiment
 
-    def work() -> dict[str, Any] | None:
+    def work() -> MlflowRun | None:
         api = MlflowApi(uri, os.environ, timeout=TIMEOUT_S, seconds=TIMEOUT_S)
-        return _find(api, run.run_id, experiment)
+        try:
+            found = _find(api, run.run_id, experiment)
+            return _view(found, uri) if found else None
+        except _ODD as error:
+            raise MlflowFault(
+                f"MLflow's answer has another form than expected: {error!r:.200}"
+            ) from error
 
     try:
         found = await _within(TIMEOUT_S, work)
@@ -64,7 +74,7 @@ async def read_mlflow(hyperpod: Hyperpod, run: Run) -> RunMlflow:
         return RunMlflow(run.run_id, uri, problem=fault.message)
     except TimeoutError:
         return RunMlflow(run.run_id, uri, problem="MLflow did not answer in time")
-    return RunMlflow(run.run_id, uri, mlflow=_view(found, uri) if found else None)
+    return RunMlflow(run.run_id, uri, mlflow=found)
 
 
 async def link_to(hyperpod: Hyperpod, run_id: str) -> MlflowLink:
@@ -173,22 +183,28 @@ def _find(api: MlflowApi, run_id: str, experiment: str | None) -> dict[str, Any]
 
 def _view(run: Mapping[str, Any], uri: str) -> MlflowRun:
     info, data = run.get("info") or {}, run.get("data") or {}
-    run_id, experiment = str(info.get("run_id")), str(info.get("experiment_id"))
+    run_id, experiment = _text(info["run_id"]), _text(info["experiment_id"])
     return MlflowRun(
         run_id=run_id,
         url=None if uri.startswith("arn:") else f"{uri.rstrip('/')}/{_page(experiment, run_id)}",
-        name=str(info.get("run_name") or run_id)[:_MAX_TEXT],
+        name=_text(info.get("run_name") or run_id),
         experiment_id=experiment,
-        status=str(info.get("status")),
+        status=_text(info.get("status")),
         attempt=attempt_of(tags_of(run)),
         params={
-            str(one.get("key")): str(one.get("value"))[:_MAX_TEXT]
+            _text(one.get("key")): _text(one.get("value"))
             for one in (data.get("params") or ())[:_MAX_ITEMS]
         },
         metrics={
-            str(one.get("key")): _metric(one) for one in (data.get("metrics") or ())[:_MAX_ITEMS]
+            _text(one.get("key")): _metric(one) for one in (data.get("metrics") or ())[:_MAX_ITEMS]
         },
     )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict | list):
+        raise TypeError(f"{value!r:.60} is not a text")
+    return str(value)[:_MAX_TEXT]
 
 
 def _page(experiment: str, run: str) -> str:
@@ -198,6 +214,7 @@ def _page(experiment: str, run: str) -> str:
 def _metric(metric: Mapping[str, Any]) -> MetricValue:
     value = float(metric.get("value", math.nan))
     moment = float(metric.get("timestamp") or 0) / 1000
-    return MetricValue(
-        value if math.isfinite(value) else None, int(metric.get("step") or 0), moment
-    )
+    step = int(metric.get("step") or 0)
+    if not (abs(moment) <= _MAX_NUMBER and abs(step) <= _MAX_NUMBER):
+        raise ValueError("a step or a time is too large")
+    return MetricValue(value if math.isfinite(value) else None, step, moment)
