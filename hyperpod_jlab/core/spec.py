@@ -355,12 +355,15 @@ def _check_run_ids(ids: list[str]) -> list[str]:
 AlarmCode = Literal["nan", "spike", "hang", "straggler", "gpu_idle"]
 """Causes of alarms: a loss that is not finite, a loss far above its course, no output and no progress, a slow rank, an idle GPU."""
 
-_WEBHOOK = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+_WEBHOOK = re.compile(r"https?://(?!\S*\$\{)[^\s/]+(?:/\S*)?|\$\{([A-Za-z_]\w*)\}")
+"""A URL, or the name of the secret that has it."""
 
 
 def _check_webhook(url: str | None) -> str | None:
     if url is not None and not _WEBHOOK.fullmatch(url):
-        raise ValueError("a webhook is a URL that begins with https:// or http://")
+        raise ValueError(
+            "a webhook is a URL that begins with https:// or http://, or ${NAME} for the secret NAME"
+        )
     return url
 
 
@@ -465,6 +468,15 @@ class JobSpec(DescribedModel):
     """Options for Slurm clusters only."""
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
     """Options for Kubernetes clusters only."""
+
+    @model_validator(mode="after")
+    def _has_webhook(self) -> JobSpec:
+        reference = _WEBHOOK.fullmatch(self.alarms.webhook or "")
+        if reference and reference[1] and reference[1] not in self.environment.secrets:
+            raise ValueError(
+                f"the webhook is the secret {reference[1]}, which the run does not have: add --secret {reference[1]}"
+            )
+        return self
 
     def is_resumed(self, on_hyperpod: bool) -> bool:
         """Whether HyperPod is to resume the run: on its clusters unless the run refuses it, on others when it asks for it.

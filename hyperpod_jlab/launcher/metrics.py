@@ -258,9 +258,17 @@ class AlarmActions:
     TIMEOUT_S = 60.0
     WEBHOOK_TIMEOUT_S = 10.0
 
-    def __init__(self, options: Mapping[str, Any], run_id: str, node_rank: int) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        run_id: str,
+        node_rank: int,
+        secrets: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        self._secrets = secrets or {}
         self._command = options.get("command")
         self._webhook = options.get("webhook")
+        """A URL, or ``${NAME}``: the secret NAME is the URL."""
         self._stop_on = options.get("stop_on") or []
         self._run_id = run_id
         self._node_rank = node_rank
@@ -290,7 +298,7 @@ class AlarmActions:
         if isinstance(self._command, str):
             self._run(self._command, alarm)
         if isinstance(self._webhook, str):
-            self._post(self._webhook, alarm)
+            self._post(self._secret_of(self._webhook), alarm)
 
     def is_end(self, code: str) -> bool:
         """Whether an alarm is to end the attempt."""
@@ -332,6 +340,13 @@ class AlarmActions:
         name = "the command of the alarm %s" % alarm.code
         self._running.append((process, time.monotonic() + self.TIMEOUT_S, name))
 
+    def _secret_of(self, url: str) -> str:
+        reference = re.fullmatch(r"\$\{(\w+)\}", url)
+        if reference is None:
+            return url
+        # Where the engine delivers a secret as a variable, it is in no file.
+        return self._secrets.get(reference[1], os.environ.get(reference[1], "")).strip()
+
     def _post(self, url: str, alarm: Alarm) -> None:
         import threading
 
@@ -353,13 +368,24 @@ class AlarmActions:
         import http.client
         import urllib.request
 
-        # The spec allows http and https only.
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
+        class NoRedirect(urllib.request.HTTPRedirectHandler):
+            """Who answers there may not send the node to an address of its network."""
+
+            def redirect_request(self, *_: Any) -> None:
+                return None
+
         try:
-            with urllib.request.urlopen(request, timeout=self.WEBHOOK_TIMEOUT_S):  # noqa: S310
+            if not url.startswith(("http://", "https://")):
+                raise ValueError("its URL begins with neither https:// nor http://")
+            request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
+            opener = urllib.request.build_opener(NoRedirect)
+            with opener.open(request, timeout=self.WEBHOOK_TIMEOUT_S):
                 pass
         except (OSError, ValueError, http.client.HTTPException) as error:
-            write_note("the alarm's webhook failed: %s" % error)
+            # The text may have the URL, or a part of it.
+            name = "%s %s" % (type(error).__name__, getattr(error, "code", ""))
+            text = str(error) if url == self._webhook else name.strip()
+            write_note("the alarm's webhook failed: %s" % text)
 
 
 def write_note(text: str) -> None:
@@ -387,7 +413,12 @@ class MetricsProcess:
     """Ranks whose stacks are taken by py-spy."""
     STACK_TIMEOUT_S = 5.0
 
-    def __init__(self, attempt_paths: AttemptPaths, is_restart: bool = False) -> None:
+    def __init__(
+        self,
+        attempt_paths: AttemptPaths,
+        is_restart: bool = False,
+        secrets: Optional[Mapping[str, str]] = None,
+    ) -> None:
         self._paths = attempt_paths
         plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
         processes = 1 if plan.get("launcher") == "none" else int(plan.get("processes_per_node", 1))
@@ -401,7 +432,7 @@ class MetricsProcess:
             for rank in self._ranks:
                 rank.skip()
         self._actions = AlarmActions(
-            plan.get("alarms") or {}, str(plan.get("run_id")), attempt_paths.node_rank
+            plan.get("alarms") or {}, str(plan.get("run_id")), attempt_paths.node_rank, secrets
         )
         self._stop_text: Optional[str] = None
         self._hang_text = ""
@@ -686,8 +717,13 @@ class MetricsChild:
     MAX_RESTARTS = 3
 
     def __init__(
-        self, children: Children, attempt_paths: AttemptPaths, log_note: Callable[[str], None]
+        self,
+        children: Children,
+        attempt_paths: AttemptPaths,
+        log_note: Callable[[str], None],
+        secrets: Mapping[str, str],
     ) -> None:
+        self._secrets = secrets
         self._children = children
         self._paths = attempt_paths
         self._log_note = log_note
@@ -697,10 +733,12 @@ class MetricsChild:
         self._start()
 
     def _start(self) -> None:
-        paths, is_restart = self._paths, self._restarts > 0
+        paths, secrets, is_restart = self._paths, self._secrets, self._restarts > 0
         self._child = None
         with contextlib.suppress(LauncherError):
-            self._child = self._children.fork("metrics", lambda: run_metrics(paths, is_restart))
+            self._child = self._children.fork(
+                "metrics", lambda: run_metrics(paths, is_restart, secrets)
+            )
 
     def poll(self, is_ending: bool) -> Optional[str]:
         """Why an alarm ends the attempt, if one does; said once. A process that was killed, as for want of memory, is started again.
@@ -739,8 +777,12 @@ class MetricsChild:
             self._kill_at = time.monotonic() + self.STOP_TIMEOUT_S
 
 
-def run_metrics(attempt_paths: AttemptPaths, is_restart: bool = False) -> int:
+def run_metrics(
+    attempt_paths: AttemptPaths,
+    is_restart: bool = False,
+    secrets: Optional[Mapping[str, str]] = None,
+) -> int:
     """Be the process that reads the numbers; of a restart only those that come from now on."""
     with contextlib.suppress(OSError):
         os.nice(5)
-    return MetricsProcess(attempt_paths, is_restart).run()
+    return MetricsProcess(attempt_paths, is_restart, secrets).run()

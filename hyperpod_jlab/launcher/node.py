@@ -243,7 +243,9 @@ class Node:
         if self._frames is not None:
             self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
             self._open_outputs()
-        self._metrics = MetricsChild(self._children, self._attempt_paths, self._log.note)
+        self._metrics = MetricsChild(
+            self._children, self._attempt_paths, self._log.note, self._secrets
+        )
         if plan.mlflow.get("log_numbers") and self._attempt_paths.node_rank == 0:
             self._sender = SenderChild(launch, self._children, self._log.note)
         self._write_record()

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from testbed.loopback import Handler, Loopback
+
 from .conftest import Home
 from .terminal import on_terminal
 
@@ -136,6 +138,10 @@ def test_a_comparison_has_steps_and_each_variable_once(hpj):
         (("--metric", "p=(.)", "--metric", "p=(..)"), "'p' is given twice", "its own name"),
         (("--alarm-command", ""), "--alarm-command: the command is empty", None),
         (("--stop-on", "nan,hang"), "not one value", "--stop-on nan --stop-on hang"),
+        (("--alarm-webhook", "file:///etc/passwd"), "begins with https:// or http://", None),
+        (("--alarm-webhook", "${HOOK"), "begins with https:// or http://", None),
+        (("--alarm-webhook", "https://x/${HOOK}"), "begins with https:// or http://", None),
+        (("--alarm-webhook", "${HOOK}"), "secret HOOK, which the run does not have", None),
     ],
 )
 def test_what_is_wrong_with_an_option_of_metrics_or_alarms(hpj, words, message, hint):
@@ -144,6 +150,24 @@ def test_what_is_wrong_with_an_option_of_metrics_or_alarms(hpj, words, message, 
     assert message in told.error["message"]
     assert (hint or "") in (told.error["hint"] or "")
     assert "own variable" not in (told.error["hint"] or "")
+
+
+def test_the_url_of_a_webhook_may_be_a_secret(hpj, home, monkeypatch):
+    got = []
+
+    class Hook(Handler):
+        def take(self):
+            got.append((self.path, json.loads(self.body())["code"]))
+            self.answer(204)
+
+    with Loopback(Hook) as server:
+        monkeypatch.setenv("HOOK", f"{server.url}/very-secret")
+        words = ("--secret", "HOOK", "--alarm-webhook", "${HOOK}", "--run-id", "told", "--wait")
+        hpj("submit", "-c", "echo step 1 loss nan", *words).ok()
+    assert got == [("/very-secret", "nan")]
+    (bundle,) = home.bundles()
+    files = [path for path in bundle.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"very-secret" in path.read_bytes()]
 
 
 def test_of_a_variable_the_last_value_counts(hpj):

@@ -25,6 +25,7 @@ from hyperpod_jlab.launcher.alarms import (
 from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.launcher.bundle_files import AttemptPaths
 from hyperpod_jlab.launcher.metric_lines import (
+    MAX_LINE,
     NOT_FINITE,
     LineNumbers,
     MetricParser,
@@ -265,6 +266,32 @@ def test_a_dictionary_that_is_printed_behind_a_bar_has_the_step_of_that_bar() ->
         (3, 2.5),
         (10, 2.0),
     ]
+
+
+@pytest.mark.parametrize("end", [b"", b"!", b"x", b"]", b"}", b" 1!"])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        b" ",
+        b"\t",
+        b"a",
+        b"1",
+        b"a: 1 ",
+        b'"a":1,',
+        b"{",
+        b"1/1 [1:1<",
+        b"\x1b]",
+        b", ",
+        b"1,111",
+        b"epoch ",
+    ],
+)
+@pytest.mark.parametrize("begin", [b"", b"step", b"it=", b"epoch [", b"loss at step 1: ", b"{", b"1/1 [1:1<", b"train loss", b"x 1"])  # fmt: skip
+def test_no_line_takes_long(begin: bytes, unit: bytes, end: bytes) -> None:
+    text = begin + unit * (MAX_LINE // len(unit))
+    began = time.process_time()
+    read(text[: MAX_LINE - len(end)] + end)
+    assert time.process_time() - began < 2  # it was minutes for some
 
 
 def test_the_user_s_rules() -> None:
@@ -587,7 +614,8 @@ import sys
 folder = sys.argv[1]
 sys.path.insert(0, folder)
 import launcher
-sys.exit(launcher.run_metrics(launcher.AttemptPaths(folder, folder, 1, 0)))
+secrets = dict(word.split("=", 1) for word in sys.argv[2:])
+sys.exit(launcher.run_metrics(launcher.AttemptPaths(folder, folder, 1, 0), False, secrets))
 """
 """Starts it as the launcher does, in a process of its own."""
 
@@ -607,11 +635,11 @@ def bundle(tmp_path: Path) -> Path:
 def start(bundle: Path) -> Any:
     processes = []
 
-    def begin(**plan: Any) -> subprocess.Popen[bytes]:
+    def begin(*secrets: str, **plan: Any) -> subprocess.Popen[bytes]:
         document = {"format": 1, "run_id": "r", "launcher": "python", **plan}
         (bundle / "launch.json").write_text(json.dumps(document))
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", READ, str(bundle)],
+            [sys.executable, "-I", "-S", "-c", READ, str(bundle), *secrets],
             stdout=subprocess.PIPE,
         )
         processes.append(process)
@@ -716,6 +744,72 @@ def test_a_webhook_is_sent_though_the_attempt_ends_at_once(bundle: Path, start: 
             connection.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
         assert process.wait(20) == 10
         assert json.loads(text.partition(b"\r\n\r\n")[2])["code"] == "nan"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_webhook_follows_no_redirect(bundle: Path, start: Start, status: int) -> None:
+    import socket
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("127.0.0.1", 0)) as inside,
+    ):
+        inside.settimeout(0.1)
+        port, other = (one.getsockname()[1] for one in (server, inside))
+        alarms = {"webhook": f"http://127.0.0.1:{port}/alarm", "stop_on": ["nan"]}
+        process = start(alarms=alarms)
+        write(bundle, b"step 1 loss nan\n")
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            place = f"Location: http://127.0.0.1:{other}/\r\nContent-Length: 0\r\nConnection: close"
+            connection.sendall(f"HTTP/1.1 {status} Go\r\n{place}\r\n\r\n".encode())
+        assert process.wait(20) == 10
+        assert process.stdout is not None
+        assert b"hyperpod: the alarm's webhook failed: HTTP Error" in process.stdout.read()
+        with pytest.raises(TimeoutError):
+            inside.accept()
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "", "${GONE}"])
+def test_a_webhook_is_http_whatever_the_plan_says(bundle: Path, start: Start, url: str) -> None:
+    process = start(alarms={"webhook": url, "stop_on": ["nan"]})
+    write(bundle, b"step 1 loss nan\n")
+    assert process.wait(20) == 10
+    assert process.stdout is not None
+    assert b"hyperpod: the alarm's webhook failed: " in process.stdout.read()
+
+
+def test_the_url_of_a_webhook_may_be_a_secret(bundle: Path, start: Start) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/services/very-secret"
+        process = start(f"HOOK={url}\n", alarms={"webhook": "${HOOK}", "stop_on": ["nan"]})
+        write(bundle, b"step 1 loss nan\n")
+        connection, _ = server.accept()
+        with connection:
+            assert b"POST /services/very-secret " in connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        assert process.wait(20) == 10
+        assert process.stdout is not None
+        log = process.stdout.read()
+    assert b"the alarm's webhook failed: HTTPError 404" in log
+    assert b"secret" not in log
+    assert not [
+        path for path in bundle.rglob("*") if path.is_file() and b"very-" in path.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/a b\x01very-secret", "gopher://very-secret"])
+def test_a_secret_url_that_is_none_stands_in_no_log(bundle: Path, start: Start, url: str) -> None:
+    process = start(f"HOOK={url}", alarms={"webhook": "${HOOK}", "stop_on": ["nan"]})
+    write(bundle, b"step 1 loss nan\n")
+    assert process.wait(20) == 10
+    assert process.stdout is not None
+    log = process.stdout.read()
+    assert b"the alarm's webhook failed: " in log
+    assert b"very-secret" not in log
 
 
 def test_a_pattern_that_takes_too_long_is_dropped_and_the_rest_is_read(
