@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -151,12 +151,21 @@ OF_THE_CONTROLLER = (CLUSTER_PERMISSION, *SESSION_PERMISSIONS)
 
 OF_FOLDERS = {*OF_JOBS, *OF_THE_CONTROLLER}
 
+ONE_CLUSTER = feature.CLUSTER.replace("*", "${{ClusterId}}")
+"""The only cluster on whose nodes the functions open sessions, which may be root's."""
+
 BLOCKS: Mapping[str, tuple[Block, ...]] = {
     "wire-domain.yaml": (
         # One role for all functions; the template names the file system, so of clusters only Jobs need to know.
         Block("wiring", more=tuple(one for one in of_functions() if one not in OF_FOLDERS)),
         Block("kubernetes", more=OF_JOBS),
-        Block("controller", more=OF_THE_CONTROLLER),
+        Block(
+            "controller",
+            more=tuple(
+                replace(one, resource=ONE_CLUSTER) if one.resource == feature.CLUSTER else one
+                for one in OF_THE_CONTROLLER
+            ),
+        ),
     ),
     "roles.yaml": (
         Block("reading", reading_features(), of_eks="HasEks"),

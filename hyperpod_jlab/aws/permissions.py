@@ -29,6 +29,9 @@ DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
 LIFECYCLE = "arn:{partition}:sagemaker:{region}:{account}:studio-lifecycle-config/*"
 """A lifecycle configuration of Studio."""
 
+OUR_LIFECYCLE = LIFECYCLE.replace("/*", "/hyperpod-jlab-*")
+"""One that `hpj admin` has made."""
+
 LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
 """The log groups of HyperPod clusters."""
 
@@ -216,7 +219,7 @@ _VERIFYING = (
 )
 
 _TEST_RUN = (
-    Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no checks"),
+    Permission("sagemaker:CreateStudioLifecycleConfig", OUR_LIFECYCLE, "no checks"),
     Permission("sagemaker:CreateDomain", DOMAIN, "no checks"),
     Permission("iam:PassRole", ROLE, "no checks, because the temporary domain gets a role"),
     Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
@@ -246,7 +249,7 @@ _TEST_RUN = (
     Permission("sagemaker:DeleteSpace", SPACE, "created resources stay"),
     Permission("sagemaker:DeleteUserProfile", PROFILE, "created resources stay"),
     Permission("sagemaker:DeleteDomain", DOMAIN, "created resources stay"),
-    Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "created resources stay"),
+    Permission("sagemaker:DeleteStudioLifecycleConfig", OUR_LIFECYCLE, "created resources stay"),
     Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
     Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
@@ -282,8 +285,8 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
                 LIFECYCLE,
                 "no plan if a lifecycle configuration exists, because its script is compared",
             ),
-            Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
-            Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
+            Permission("sagemaker:CreateStudioLifecycleConfig", OUR_LIFECYCLE, "no scripts"),
+            Permission("sagemaker:DeleteStudioLifecycleConfig", OUR_LIFECYCLE, "old scripts stay"),
         ),
         changes=True,
     ),

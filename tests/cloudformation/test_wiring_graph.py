@@ -13,7 +13,15 @@ from cfnlint.template import Template
 
 from testbed.aws.iam import Asked, Policy, decide
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
-from tests.cloudformation.conftest import BY_JOBS, IMAGE, WIRE, document, statements_of, wired
+from tests.cloudformation.conftest import (
+    BY_JOBS,
+    CLUSTER_ID,
+    IMAGE,
+    WIRE,
+    document,
+    statements_of,
+    wired,
+)
 from tests.cloudformation.patterns import matches
 from tests.cloudformation.resolving import ACCOUNT, RefusedError, load
 
@@ -221,6 +229,9 @@ def test_a_key_and_a_topic():
         ({**BY_JOBS, "Image": IMAGE.partition("@")[0] + ":latest"}, "Image"),
         ({**BY_JOBS, "Image": ""}, "name the Job's image"),
         ({**BY_JOBS, "EksClusterName": ""}, "name the EKS cluster"),
+        ({"ClusterId": ""}, "the id of the cluster"),
+        ({"ClusterId": "*"}, "ClusterId"),
+        ({"ClusterId": "ml-cluster"}, "ClusterId"),
         ({"PackageVersion": "../evil"}, "PackageVersion"),
         ({"ReconcileSchedule": "hourly"}, "ReconcileSchedule"),
     ],
@@ -275,8 +286,13 @@ def test_what_the_functions_call_their_role_allows(function):
         policy = on_controller if one in rights.SESSION_PERMISSIONS else by_jobs
         resource = one.resource.format(**places)
         if resource != "*":
-            resource = resource.replace("*", BY_JOBS["EksClusterName"])
+            name = CLUSTER_ID if one in rights.SESSION_PERMISSIONS else BY_JOBS["EksClusterName"]
+            resource = resource.replace("*", name)
         asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
         assert decide((policy,), asked).allowed, asked
         if one in rights.SESSION_PERMISSIONS:
             assert not decide((by_jobs,), asked).allowed, asked
+            # Another cluster's id; of documents and sessions there is one name.
+            elsewhere = resource.replace(f"cluster/{CLUSTER_ID}", "cluster/other0000000")
+            other = Asked(one.action, elsewhere, {})
+            assert decide((on_controller,), other).allowed is ("cluster/" not in resource)
