@@ -26,6 +26,27 @@ export async function mayRequeue(
   return answer.button.accept;
 }
 
+/** Ask whether scripts in the outputs of another user's run may run with this user's rights. */
+export async function mayShow(
+  owner: string,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const answer = await showDialog({
+    title: trans.__('Run %1’s scripts?', owner),
+    body: trans.__(
+      'This run belongs to %1. Scripts in its outputs can do what you can do in JupyterLab.',
+      owner
+    ),
+    buttons: [
+      Dialog.cancelButton(),
+      Dialog.warnButton({
+        label: trans.__('Run %1’s scripts', owner)
+      })
+    ]
+  });
+  return answer.button.accept;
+}
+
 /** What a run or job has now, as one would type it; empty where that is not known, or where there are several. */
 export type ICurrent = Readonly<Record<ChangeField, string>>;
 

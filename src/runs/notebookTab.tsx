@@ -10,6 +10,7 @@ import { JSONExt } from '@lumino/coreutils';
 import { Panel } from '@lumino/widgets';
 import * as React from 'react';
 
+import { mayShow } from '../actions/questions';
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { Polled } from '../components/polled';
@@ -17,6 +18,7 @@ import { WatchingWidget } from '../components/watchingWidget';
 import { IExecutedNotebook, IRunClient } from './client';
 import type { IRunActions } from './header';
 import { RunPageModel } from './pageModel';
+import { IRun } from './types';
 
 const POLL_MS = 4_000;
 
@@ -72,8 +74,14 @@ export class ExecutedNotebookModel extends Polled<IExecutedNotebook> {
     );
   }
 
-  /** Let the outputs run scripts. */
-  trust(): void {
+  /** Let the outputs run scripts; those of another user's run once this user has agreed. */
+  async trust(
+    { own, user }: Pick<IRun, 'own' | 'user'>,
+    trans: TranslationBundle
+  ): Promise<void> {
+    if (!own && !(await mayShow(user, trans))) {
+      return;
+    }
     this._trusted = true;
     this._notebook = null;
     this._build();
@@ -326,7 +334,7 @@ class Bar extends WatchingWidget<ExecutedNotebookModel> {
               title={trans.__(
                 'They can do what you can do in JupyterLab. Show them only if you trust the code of this run.'
               )}
-              onClick={() => this.watched.trust()}
+              onClick={() => run && void this.watched.trust(run, trans)}
             >
               {trans.__('Trust and show')}
             </button>

@@ -1,4 +1,6 @@
+import { Dialog } from '@jupyterlab/apputils';
 import { NotebookWidgetFactory } from '@jupyterlab/notebook';
+import { nullTranslator } from '@jupyterlab/translation';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
@@ -28,4 +30,34 @@ describe('ExecutedNotebookModel', () => {
     expect(notebook).toHaveBeenCalledTimes(2);
     model.dispose();
   });
+
+  it.each([
+    ['bob', false, 'reject', false],
+    ['bob', false, 'accept', true],
+    ['ana', true, null, true]
+  ])(
+    'asks before scripts of a run of %s (own: %s), here with %s',
+    async (user, own, answer, expected) => {
+      const model = new ExecutedNotebookModel(
+        { notebook: jest.fn() },
+        'one',
+        {} as NotebookWidgetFactory
+      );
+      const changed = jest.fn();
+      model.changed.connect(changed);
+      const trans = nullTranslator.load('');
+      const done = model.trust({ own, user }, trans);
+      if (answer !== null) {
+        await until(() => document.querySelector('.jp-Dialog') !== null);
+        const text = document.querySelector('.jp-Dialog')?.textContent;
+        expect(text).toContain('This run belongs to bob.');
+        document.querySelector<HTMLElement>(`.jp-mod-${answer}`)?.click();
+      }
+      await done;
+      expect(changed.mock.calls.length > 0).toBe(expected);
+      Dialog.flush();
+      await until(() => document.querySelector('.jp-Dialog') === null);
+      model.dispose();
+    }
+  );
 });
