@@ -11,6 +11,7 @@ _SPAN = r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(s|m|h|d|w|sec|min|hour|day|week|secs|m
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
 MAX_SECONDS = 366 * 86400
+_MAX_TEXT = 100
 
 
 def parse_duration(text: str, longest: int = MAX_SECONDS) -> int:
@@ -21,7 +22,7 @@ def parse_duration(text: str, longest: int = MAX_SECONDS) -> int:
     Raises:
         ValueError: The text is none of these, is zero, or is longer than `longest` seconds.
     """
-    seconds = _parse_duration(text.strip().lower())
+    seconds = _parse_duration(text.strip().lower()) if len(text) <= _MAX_TEXT else None
     if seconds is None:
         raise ValueError(f"'{text[:40]}' is not a duration such as 30m, 2h, 1d12h or 1-00:00:00")
     if not 0 < seconds <= longest:

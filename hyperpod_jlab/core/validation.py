@@ -42,6 +42,14 @@ _MAX_VALUE_LENGTH = 60
 
 _MAX_NUMBER_SHOWN = 10**15
 
+_MAX_VALUES = 20_000
+"""Maximum number of values in a document."""
+
+_MAX_PROBLEMS = 100
+"""Maximum number of problems in an error."""
+
+_ANY_TABLE = (dict[str, Any], dict[str, Any] | None)
+
 _INTEGER = ("must be a whole number, not {given}", "write a whole number, such as 2")
 _NUMBER = ("must be a number, not {given}", "write a number, such as 0.5")
 _BOOLEAN = ("must be true or false, not {given}", "valid: false, true")
@@ -102,8 +110,9 @@ def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_s
     """Validate plain data.
 
     Raises:
-        InvalidInputError: With the first problem, its field in ``detail.field`` and all of them in ``detail.problems``.
+        InvalidInputError: With the first problem, its field in ``detail.field`` and up to 100 of them in ``detail.problems``.
     """
+    _check_count(model, data, code)
     _check_text(data, (), code)
     try:
         return model.model_validate(data)
@@ -114,7 +123,7 @@ def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_s
 def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidInputError:
     """Convert pydantic's error for a model or a dataclass."""
     problems: list[dict[str, str | None]] = []
-    for entry in error.errors(include_url=False):
+    for entry in error.errors(include_url=False)[:_MAX_PROBLEMS]:
         location, parent_type = _location(model, entry["loc"])
         problems.append(_problem(location, parent_type, entry))
     return _to_error(problems, code)
@@ -234,6 +243,33 @@ def _format_value(value: Any) -> str:
         if isinstance(value, (list, tuple, set))
         else f"a {type(value).__name__[:_MAX_VALUE_LENGTH]}"
     )
+
+
+def _check_count(model: type[BaseModel], data: Mapping[str, Any], code: str) -> None:
+    """Refuse a document with very many values: pydantic describes each invalid one, and holds the interpreter's lock meanwhile.
+
+    Fields that take any table, such as a notebook, are not counted: their values are not validated.
+
+    Raises:
+        InvalidInputError: With the number.
+    """
+    fields = model.model_fields
+    values = [
+        value
+        for name, value in data.items()
+        if name not in fields or fields[name].annotation not in _ANY_TABLE
+    ]
+    count = len(data)
+    while values and count <= _MAX_VALUES:
+        value = values.pop()
+        parts = value.values() if isinstance(value, Mapping) else value
+        if isinstance(value, (Mapping, list, tuple)):
+            count += len(value)
+            if count <= _MAX_VALUES:
+                values.extend(parts)
+    if count > _MAX_VALUES:
+        message = f"more than {_MAX_VALUES} values are not allowed here"
+        raise _to_error([{"field": "", "message": message, "hint": None}], code)
 
 
 def _check_text(data: Any, location: tuple[str, ...], code: str) -> None:

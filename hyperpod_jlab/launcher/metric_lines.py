@@ -54,11 +54,11 @@ TIME_RATE = re.compile(
 TFLOPS = re.compile(rb"\(TFLOP/s/GPU\): ?([0-9][0-9.]*)")
 STEP = re.compile(
     rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|round)\b"
-    rb"['\"]?\s*[=:#]?\s*[\[(]?\s*([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
+    rb"['\"]?\s*(?:[=:#]\s*)?(?:[\[(]\s*)?([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
     re.I,
 )
 EPOCH = re.compile(
-    rb"(?<![\w./@-])epoch(?:\(train\)|\b)['\"]?\s*[=:#]?\s*['\"\[]?\s*([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
+    rb"(?<![\w./@-])epoch(?:\(train\)|\b)['\"]?\s*(?:[=:#]\s*)?(?:['\"\[]\s*)?([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
     re.I,
 )
 BAR = re.compile(
@@ -89,7 +89,7 @@ CODE = re.compile(
 )
 """A line of a program's text, as tracebacks and compilers show it, or of its settings as Python shows them."""
 LOSS_AT_STEP = re.compile(
-    rb"((?:[A-Za-z]+[ _])?loss)(?: \([a-z ]{1,40}\))? at ((?:step|iteration|epoch) [0-9]{1,12})[:=] ?(?=[-+0-9.NIni])",
+    rb"((?:(?<![A-Za-z])[A-Za-z]+[ _])?loss)(?: \([a-z ]{1,40}\))? at ((?:step|iteration|epoch) [0-9]{1,12})[:=] ?(?=[-+0-9.NIni])",
     re.I,
 )
 """Keras's guide and others write the step behind the name."""
@@ -484,7 +484,7 @@ class MetricParser:
         """The metrics of a line; empty unless one of them leaves no doubt."""
         found: Dict[str, float] = {}
         is_sure = False
-        pairs = _matches(text)[:MAX_NAMES]
+        pairs = _matches(text)
         if len(pairs) > MAX_SETTINGS and not has_step and b"loss" not in text.lower():
             return {}  # the settings of a program
         for pair in pairs:
@@ -576,16 +576,20 @@ def _add_rates(text: bytes, found: Dict[str, float]) -> None:
 
 
 def _matches(text: bytes) -> List[Pair]:
+    """The first pairs of a line. Each search goes on where its last match was, or a long line would be searched once for each pair."""
     found: List[Pair] = []
-    position = 0
-    while True:
-        match = PAIR.search(text, position)
-        with_unit = UNIT_PAIR.search(text, position)
+    plain, with_unit = PAIR.search(text), UNIT_PAIR.search(text)
+    while len(found) < MAX_NAMES:
+        match = plain
         if with_unit is not None and (match is None or with_unit.start() <= match.start()):
             match = with_unit
         if match is None:
-            return found
+            break
         position = match.end(3)
+        if plain is not None and plain.start() < position:
+            plain = PAIR.search(text, position)
+        if with_unit is not None and with_unit.start() < position:
+            with_unit = UNIT_PAIR.search(text, position)
         printed, separator = match.group(1), match.group(2)
         is_key = printed.endswith(b"'") or separator[:1] in (b"'", b'"')
         if is_key and text[match.start() - 1 : match.start()] not in (b"'", b'"'):
@@ -593,6 +597,7 @@ def _matches(text: bytes) -> List[Pair]:
         name = printed.decode("ascii", "replace")
         unit = (match.group(4) or b"").strip()
         found.append(Pair(name, separator, match.group(3), unit, is_key))
+    return found
 
 
 def normal_name(printed: str, is_key: bool = False) -> str:

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 class SubmitBody(RequestModel):
     """What to run."""
+
+    max_bytes: ClassVar[int] = 32 << 20
 
     run_id: str | None = None
     """A run id from the client: sending the same id again returns the same run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -72,17 +73,18 @@ class Subscription:
 
     async def _run(self) -> None:
         number = self._message.id
-        try:
-            await self._follow()
-        except WebSocketClosedError:
-            return
-        except Exception as error:  # noqa: BLE001 - a page must hear of it, whatever it is
-            if not isinstance(error, HyperpodError):
-                _LOG.exception("following failed: %r", self._message)
-                error = InternalError(
-                    "following the log failed", hint="the server's log has the details"
-                )
-            await self._send_message(failure(error, number))
+        with contextlib.suppress(WebSocketClosedError):
+            try:
+                await self._follow()
+            except WebSocketClosedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a page must hear of it, whatever it is
+                if not isinstance(error, HyperpodError):
+                    _LOG.exception("following failed: %.1000r", self._message)
+                    error = InternalError(
+                        "following the log failed", hint="the server's log has the details"
+                    )
+                await self._send_message(failure(error, number))
 
     async def _follow(self) -> None:
         number = self._message.id

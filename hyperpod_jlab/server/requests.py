@@ -5,22 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.core.validation import parse
 
 Model = TypeVar("Model", bound=BaseModel)
+Body = TypeVar("Body", bound="RequestModel")
 
 _FOREIGN_PARAMETERS = re.compile(r"token|_xsrf|no_track_activity|_|\d+")
 """Parameters that Jupyter's own clients add: the token, a cache buster, and the like."""
 
 
+_MAX_BYTES = 4 << 20
+
+
 class RequestModel(BaseModel):
-    """Base of queries and bodies: an unknown field is an error."""
+    """Base of queries and bodies: an unknown field is an error.
+
+    Attributes:
+        max_bytes: Maximum size of a body. A parser holds the interpreter's lock, and all of Jupyter waits for it.
+    """
+
+    max_bytes: ClassVar[int] = _MAX_BYTES
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -68,21 +79,27 @@ def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) 
     return parse(query_model, data, code="invalid_input")
 
 
-def read_body(model: type[Model], body: bytes) -> Model:
+def read_body(model: type[Body], body: bytes) -> Body:
     """Parse the body of a request.
 
     Raises:
         InvalidInputError: It is not a JSON object, or a field is unknown or invalid; the detail names it.
     """
-    return parse(model, read_object(body), code="invalid_input")
+    return parse(model, read_object(body, model.max_bytes), code="invalid_input")
 
 
-def read_object(text: str | bytes) -> dict[str, Any]:
+def read_object(text: str | bytes, max_bytes: int = _MAX_BYTES) -> dict[str, Any]:
     """Parse a JSON object.
 
     Raises:
-        InvalidInputError: It is not a JSON object.
+        InvalidInputError: It is not a JSON object, or too large.
     """
+    if len(text) > max_bytes:
+        raise InvalidInputError(
+            f"the body is larger than {format_size(max_bytes)}",
+            code="body_too_large",
+            detail={"field": ""},
+        )
     try:
         data = from_json(text, allow_inf_nan=False)
     except (ValueError, RecursionError) as error:

@@ -311,3 +311,27 @@ def test_what_the_defaults_come_to(more, launcher, world):
 def test_numbers_have_the_digits_0_to_9(part):
     with pytest.raises(InvalidInputError):
         parse(JobSpec, {"source": {"kind": "command", "command": "true"}, **part})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {f"k{number}": 0 for number in range(30_000)},
+        {"after": [0] * 30_000},
+        {"environment": {"variables": {f"K{number}": 0 for number in range(30_000)}}},
+        {"kubernetes": {"patch": {"a": [[{}] * 100] * 300}}},
+        {"args": ["x"] * 9_000, "files": {"include": ["x"] * 12_000}},
+    ],
+)
+def test_a_spec_with_very_many_values_is_refused_whole(more):
+    assert refused(with_command(**more)).message == "more than 20000 values are not allowed here"
+
+
+def test_an_error_has_at_most_a_hundred_problems():
+    error = refused(with_command(after=[0] * 10_000))
+    assert len(error.detail["problems"]) == 100
+
+
+@pytest.mark.parametrize("text", ["1s " * 10**6, "9" * 10**6, " " * 10**6])
+def test_a_long_text_is_no_duration(text):
+    assert "is not a duration" in refused(with_command(time_limit=text)).message

@@ -264,3 +264,23 @@ async def test_a_restart_in_mid_stream_loses_no_line(api, log_page, process):
     await again.send(type="subscribe", id=1, run_id=run["run_id"], cursor=frames[-1]["after"])
     lines = lines_of(frames + await again.read())
     assert lines == [f"line {number}" for number in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "code"),
+    [
+        (["a"] * 300_000, "invalid_message"),
+        ([-1] * 300_000, "invalid_message"),
+        ([0] * 300_000, "invalid_message"),
+        (["a" * 5_000_000], "body_too_large"),
+    ],
+)
+async def test_a_huge_message_is_refused_and_the_socket_goes_on(api, log_page, ranks, code):
+    run = await api.submit("echo one")
+    page = await log_page()
+    await page.send(type="subscribe", id=1, run_id=run["run_id"], ranks=ranks)
+    answer = await page.next()
+    assert (answer["type"], answer["error"]["code"]) == ("error", code)
+    assert len(json.dumps(answer)) < 1_000
+    await page.send(type="subscribe", id=2, run_id=run["run_id"])
+    assert lines_of(await page.read(2)) == ["one"]
