@@ -332,7 +332,7 @@ def _conda_list(installed: _Installed) -> str:
 # A project's lock of uv, which uv itself translates for all platforms.
 
 _PYPI = "https://pypi.org/simple"
-_UV_TIMEOUT_S = 60.0
+_UV_TIMEOUT_S = 20.0
 _REGISTRY = re.compile(r'^source = \{ registry = "([^"\\\n]+)" \}$', re.MULTILINE)
 """As uv writes it: the lock is uv's own file, which is not parsed as TOML again."""
 _FENCE = b'[project]\nname = "fence"\nversion = "0"\n'

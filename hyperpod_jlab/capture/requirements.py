@@ -192,7 +192,7 @@ class Requirements:
         Raises:
             InvalidInputError: A relative path leads out of the project.
         """
-        if "://" in value:
+        if "://" in value or value.startswith("${"):
             value = self._sent(value)
         elif not value.startswith(os.sep):
             value = str(path_inside(self.root, origin.path.parent / value, origin))
@@ -232,7 +232,7 @@ class Requirements:
         """Say that a package is left out."""
         self._find(
             "package_omitted",
-            f"the environment of the run is without {without_credentials(package)}: {reason}",
+            without_credentials(f"the environment of the run is without {package}: {reason}"),
             "files of the project travel with the run; put other packages on an index or the storage partition",
         )
 

@@ -142,7 +142,7 @@ _USER_INFO = re.compile(
 """Up to the last ``@``, as pip reads it: a password may have one, too."""
 _PARAMETER = re.compile(
     r"(?P<name>[?&;#](?:[\w.-]*(?:token|secret|passwd|password|passphrase|credentials?|signature|(?:access|api|private)[_-]?key)|(?:[\w.-]*[_.-])?(?:auth|pat|sig))=)"
-    r"(?P<value>[^&;#\s\"'<>,)\]}]+)",
+    r"(?P<value>(?:\$\{[A-Z0-9_]+\}|[^&;#\s\"'<>,)\]}])+)",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"(\$\{[A-Z0-9_]+\})+")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.capture import capture
-from hyperpod_jlab.capture.environment import _is_plain_install, _without_credentials
+from hyperpod_jlab.capture.environment import _is_plain_install
+from hyperpod_jlab.capture.secrets import without_credentials
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
 from hyperpod_jlab.core.spec import JobSpec
@@ -157,6 +158,53 @@ def test_the_projects_own_files_travel_without_credentials(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "six",
+        "Flask[async,dotenv] >= 3.1, < 4 ; python_version > '3.8' and os_name == 'posix'",
+        "six (==1.17)",
+        "six==1.17 --hash=sha256:00 --hash sha256:11",
+        "six==${VERSION}",
+        "${NAME}==1",
+        "git+https://git.example/a@main#egg=a&subdirectory=b",
+        "git+ssh://git@git.example/a.git ; sys_platform == 'linux'",
+        "https://files.example/a-1.0-py3-none-any.whl#sha256=00",
+        "a@https://files.example/a.whl",
+        "a[b] @ hg+https://hg.example/a ; python_version<'4'",
+        "--pre",
+        "--no-index",
+        "--only-binary :all:",
+        "--trusted-host h:80",
+        "--extra-index-url https://h/simple",
+        "--index-url ${INDEX}",
+        "--find-links /fsx/wheels",
+    ],
+)
+def test_a_line_that_installers_understand_is_sent_as_it_is(tmp_path, line):
+    (tmp_path / "requirements.txt").write_text(line)
+    document, captured = captured_from(tmp_path, "requirements")
+    assert document["requirements"] == f"{line}\n"
+    assert not messages(captured, "package_omitted") + messages(captured, "credentials_omitted")
+
+
+def test_several_options_in_a_line(tmp_path):
+    (tmp_path / "requirements.txt").write_text(
+        "--index-url 'https://h/a' --extra-index-url=https://h/b --pre -f /fsx/wheels -cc.txt\n"
+        "-e ./here ; python_version < '4'\n"
+    )
+    (tmp_path / "c.txt").write_text("six<2\n")
+    document, captured = captured_from(tmp_path, "requirements")
+    assert document["requirements"].splitlines() == [
+        "--index-url https://h/a",
+        "--extra-index-url https://h/b",
+        "--pre",
+        "--find-links /fsx/wheels",
+    ]
+    assert document["constraints"] == "six<2\n"
+    assert len(messages(captured, "package_omitted")) == 1
+
+
 def test_no_requirements(tmp_path):
     (tmp_path / ".git").mkdir()
     with pytest.raises(InvalidInputError) as caught:
@@ -236,7 +284,14 @@ def test_which_lines_of_pip_are_known_before_the_run(arguments, is_plain):
         ("git+ssh://git@h:22/x", "git+ssh://git@h:22/x"),
         ("https://h/x@v1", "https://h/x@v1"),
         ("a @ https://h/x", "a @ https://h/x"),
+        ("https://h/x?token=a&b=c", "https://h/x?token=&b=c"),
+        ("https://h/x?b=c&api_key=a#x", "https://h/x?b=c&api_key=#x"),
+        ("https://u:p@h/x?X-Amz-Signature=a", "https://h/x?X-Amz-Signature="),
+        ("https://h/x?token=${A}", "https://h/x?token=${A}"),
+        ("https://h/x?token=${A}b", "https://h/x?token="),
+        ("https://h/x.whl#sha256=00&egg=token", "https://h/x.whl#sha256=00&egg=token"),
+        ("https://h/x?compat=1&design=2", "https://h/x?compat=1&design=2"),
     ],
 )
 def test_credentials_are_taken_out_of_addresses(text, clean):
-    assert _without_credentials(text) == clean
+    assert without_credentials(text) == clean

@@ -125,6 +125,65 @@ def test_another_content_is_another_environment(partition):
     assert len(keys) == len(contents)
 
 
+def test_other_places_of_packages_or_setup_lines_are_another_environment(
+    partition, tmp_path, monkeypatch
+):
+    settings = tmp_path / "pip.conf"
+    settings.write_text("")
+    count = iter(range(99))
+
+    def key(setup=None, **variables):
+        bundle = add_environment(partition(str(next(count))), "alpha", changes={"setup": setup})
+        with monkeypatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            return environments.PackageEnvironment(str(bundle.folder), False)._key()
+
+    plain, index = key(), "https://me:hunter2@test.example/simple"
+    keys = [
+        plain,
+        key(setup="pip install beta"),
+        key(PIP_EXTRA_INDEX_URL=index),
+        key(PIP_FIND_LINKS="/x"),
+        key(PIP_NO_INDEX="1"),
+        key(PIP_CONFIG_FILE=str(settings)),
+        key(PIP_CONSTRAINT="/x"),
+        key(UV_INDEX_STRATEGY="first-index"),
+        key(UV_CONFIG_FILE="/x"),
+        key(UV_EXCLUDE_NEWER="2026-01-01"),
+        key(PIP_INDEX_URL=index),
+    ]
+    settings.write_text("[global]\nno-index = true\n")
+    keys.append(key(PIP_CONFIG_FILE=str(settings)))
+    assert len(set(keys)) == len(keys)
+    # The same place by another name or with another password, and what decides nothing.
+    assert key(UV_DEFAULT_INDEX=index) == key(PIP_INDEX_URL=index)
+    assert key(PIP_INDEX_URL=index.replace("hunter2", "changed")) == key(PIP_INDEX_URL=index)
+    assert key(UV_CACHE_DIR="/y", PIP_CACHE_DIR="/y", UV_HTTP_TIMEOUT="9") == plain
+
+
+def test_packages_of_a_test_index_are_not_served_to_a_run_without_it(partition, index, tmp_path):
+    wheel(tmp_path / "test", "alpha", "9.9")
+    lines = ("--no-index", "alpha")
+    for name, folder, version in (("one", "test", "9.9"), ("two", "packages", "1.0")):
+        bundle = add_environment(partition(name), *lines)
+        variables = {**os.environ, "PIP_FIND_LINKS": str(tmp_path / folder)}
+        assert bundle.run(env=variables).returncode == 0, bundle.node_log()
+        assert bundle.rank_log().decode().startswith(version)
+
+
+def test_a_uv_of_the_project_does_not_build(partition, index, tmp_path):
+    bundle = add_environment(partition(), *index[1], "alpha")
+    program = bundle.folder / "work" / "uv"
+    program.parent.mkdir(exist_ok=True)
+    for file in (program, program.with_name("uv.py")):
+        file.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nopen('{tmp_path}/ran', 'w')\n")
+        file.chmod(0o755)
+    variables = {**os.environ, "PATH": f".::{os.defpath}", "PYTHONPATH": str(program.parent)}
+    assert bundle.run(env=variables).returncode == 0, bundle.node_log()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_lines_of_pip_are_installed_after_the_rest(partition, index):
     wheel(index[0], "beta", "2.5")
     bundle = add_environment(
