@@ -36,17 +36,22 @@ class ProjectFile:
 
     Attributes:
         path: Path relative to ``work/``.
-        source: The file on this machine; a link's target when the path is a link.
+        location: Path of the file on this machine; a link's target when the path is a link. A text, since thousands of `Path` objects are slow to unpickle.
         size: Size in bytes when it was listed.
         executable: Whether the owner may execute it.
         digest: The SHA-256 that its bytes must have, if an earlier submit fixed it.
     """
 
     path: str
-    source: Path
+    location: str
     size: int
     executable: bool = False
     digest: str | None = None
+
+    @property
+    def source(self) -> Path:
+        """The file on this machine."""
+        return Path(self.location)
 
 
 @dataclass(frozen=True)

@@ -479,7 +479,7 @@ def _sort_files(root: Path, paths: Iterable[str], requested: set[str]) -> _Sorti
             if file.path.startswith(f"{target}/"):
                 place = f"{link}/{file.path[len(target) + 1 :]}"
                 sorting.included.setdefault(
-                    place, ProjectFile(place, file.source, file.size, file.executable)
+                    place, ProjectFile(place, file.location, file.size, file.executable)
                 )
     return sorting
 
@@ -511,7 +511,7 @@ def _sort_file(escapes: _EscapeCache, path: str, sorting: _Sorting) -> None:
         sorting.unreadable.append(path)
         return
     executable = bool(status.st_mode & stat.S_IXUSR)
-    sorting.included[path] = ProjectFile(path, source, status.st_size, executable)
+    sorting.included[path] = ProjectFile(path, str(source), status.st_size, executable)
 
 
 def _has_printable_name(path: str) -> bool:

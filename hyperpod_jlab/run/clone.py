@@ -45,7 +45,7 @@ def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
             name = entry["path"].removeprefix(_WORK)
             size = descent.state(file).st_size
             project.append(
-                ProjectFile(name, file, size, entry["executable"], digest=entry["digest"])
+                ProjectFile(name, str(file), size, entry["executable"], digest=entry["digest"])
             )
         else:
             files.append(
