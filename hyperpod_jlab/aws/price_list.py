@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from hyperpod_jlab.core.cost import Price
@@ -186,7 +186,7 @@ class _Part(BaseModel):
 
 class _Dimension(_Part):
     unit: str
-    price_per_unit: dict[str, float]
+    price_per_unit: dict[str, FiniteFloat]
 
 
 class _Term(_Part):

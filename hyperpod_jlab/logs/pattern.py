@@ -20,12 +20,16 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.storage.big_records import find_data
 
 _MAX_PATTERN = 2000
+_MAX_ATOMS = 20_000
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _SINGLE_LINE_ESCAPES = frozenset("dwSb")
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _TOKENS = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{_CLASS.pattern}|\{{(?!\d*,\d*\}}|\d+\}})", re.DOTALL)
 """A named character, an escape, a class, or a literal brace."""
+_ATOMS = re.compile(rf"\\.|{_CLASS.pattern}|\{{(\d+)(?:,\d*)?\}}|.", re.DOTALL)
+"""An escape, a class, a repetition with its count, or another character."""
+_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
             # Warnings about future changes of Python's syntax do not matter to a search now.
             warnings.simplefilter("ignore")
             re.compile(text)
+            if _written_out(text) > _MAX_ATOMS:
+                raise _invalid(f"the repetitions in '{text[:60]}' are too long", field)
             literal = None if _SPECIAL & set(text) or not text.isprintable() else text
             pattern = Pattern(
                 text, ignore_case, literal, literal is not None or is_single_line_pattern(text)
@@ -91,6 +97,25 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
     except (re.error, regex.error, RecursionError, OverflowError) as error:
         raise _invalid(f"'{text[:60]}' is not a regular expression: {error}", field) from error
     return pattern
+
+
+def _written_out(text: str) -> int:
+    """The length of a valid expression with its counted repetitions written out. The package `regex` compiles it so: it takes gigabytes for ``.{10000000}``."""
+    is_flat = _VERBOSE.search(text) is not None  # parentheses may be comments
+    sizes, last = [0], 0
+    for token in _ATOMS.finditer(text):
+        if token[1] is not None:
+            last = (sizes[-1] if is_flat else last) * int(token[1])
+            sizes[-1] += last
+        elif token[0] == "(" and not is_flat:
+            sizes.append(0)
+        elif token[0] == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        else:
+            last = 1
+            sizes[-1] += 1
+    return sum(sizes)
 
 
 def _invalid(message: str, field: str) -> InvalidInputError:

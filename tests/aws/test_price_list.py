@@ -111,6 +111,14 @@ def test_what_is_not_sure_is_left_out_with_a_note(products, more, reason):
     assert name in note
 
 
+@pytest.mark.parametrize("price", ["inf", "-inf", "nan", "1e999", "much", None, [1]])
+def test_what_is_no_number_is_no_price(products, price):
+    products.append(product("ml.a1.large", REGION, {NOW: price}))
+    found, (note,) = ask("ml.a1.large")
+    assert found == {}
+    assert "no price of ml.a1.large" in note
+
+
 def test_a_price_that_will_change(products):
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(days=20)
     products.append(product("ml.a1.large", REGION, {soon.isoformat(): 2.0, NOW: 3.0}))

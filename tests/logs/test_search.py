@@ -73,11 +73,35 @@ async def lines_found(pattern: Pattern, data: bytes) -> list[str]:
     return [data[one.begin : one.end].decode() for one in found]
 
 
-@pytest.mark.parametrize("text", ["(", "*", "[", "a" * 2001, "(?P<x", "\\"])
+BOMBS = [
+    "a{4294967294}",
+    "[ab]{10000000}",
+    "(?:a|b){3000000,}",
+    "(?:(?:a{100}){100}){1000}",
+    "(?x)(?:a #)\n){1000}{1000}",
+]
+"""The package `regex` would take gigabytes for these."""
+
+
+@pytest.mark.parametrize("text", ["(", "*", "[", "a" * 2001, "(?P<x", "\\", *BOMBS])
 def test_bad_patterns(text: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_pattern(text)
     assert caught.value.code == "invalid_pattern"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a{0,65535}",
+        "[{30000}]",
+        r"\{30000}",
+        r"(?x) \d{4} - \d{2} # year",
+        r"(?:[0-9a-f]{8}-){400}",
+    ],
+)
+def test_long_repetitions_are_patterns(text: str) -> None:
+    assert parse_pattern(text).text == text
 
 
 @pytest.mark.parametrize("text", ["(a+)+$", "(a|aa)+$", "(a?){50}a{50}b", "(?=.*(?=.*(?=.*z)))"])
