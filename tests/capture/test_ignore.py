@@ -9,7 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.capture.ignore import build_tree
+from hyperpod_jlab.capture.ignore import (
+    MAX_LINES,
+    IgnoreFile,
+    TooManyPatternsError,
+    build_tree,
+)
 
 PARTS = [
     "a",
@@ -30,6 +35,20 @@ PARTS = [
     "[^b]*",
     "[[:alpha:]]",
     "[]a]",
+    "a**",
+    "**b",
+    "[a/b]",
+    "[b-a]",
+    "[[:no:]]",
+    "[a\\]]",
+    "[a-]",
+    "\\*",
+    "\\",
+    "[",
+    "!",
+    "#",
+    "\u00e9",
+    "a\\ ",
 ]
 PATTERNS = st.builds(
     lambda negated, anchored, parts, folder, end: (
@@ -45,7 +64,7 @@ PATTERNS = st.builds(
     st.booleans(),
     st.sampled_from(["", " ", "  "]),
 )
-NAMES = st.sampled_from(["a", "b", "ab", "a.b", "axb", "c"])
+NAMES = st.sampled_from(["a", "b", "ab", "a.b", "axb", "c", "*", "]", "-", "\u00e9", "!", "a "])
 FILES = st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=6)
 
 
@@ -64,7 +83,7 @@ def by_git(repository: Path, files: list[str]) -> set[str]:
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(top=st.lists(PATTERNS, max_size=4), inner=st.lists(PATTERNS, max_size=2), files=FILES)
 def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], files: list[str]):
@@ -96,3 +115,32 @@ def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], 
 def test_corners(text: str, ignored: list[str], kept: list[str]):
     tree = build_tree([("", text)])
     assert [path for path in [*ignored, *kept] if tree.ignores(path)] == ignored
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a" * 30 + "*b", "a" * 250),
+        ("*a" * 2000 + "*b", "a" * 255),
+        ("*?" * 127 + "b", "a" * 255),
+        ("*[!b]" * 800 + "[b]", "a" * 255),
+        ("**/a/" * 800 + "b", "a/" * 2047 + "a"),
+        ("**/" + "a*/" * 1000 + "b", "a/" * 2047 + "a"),
+        ("**/*a*a*a*a*a*b/" * 250 + "b", ("a" * 30 + "/") * 130 + "c"),
+        ("x/" + "*a" * 2000 + "b", "x/" + "a" * 4000),
+        ("*" * 4000 + "b", "a" * 255),
+    ],
+)
+def test_no_pattern_takes_long(pattern: str, path: str):
+    """The limit of pytest ends it: each of them takes longer than the universe if it goes back over its stars."""
+    assert IgnoreFile(pattern).decide(path, folder=False) is None
+
+
+def test_too_many_lines_are_refused():
+    IgnoreFile("a\n" * (MAX_LINES - 1))
+    with pytest.raises(TooManyPatternsError):
+        IgnoreFile("a\n" * MAX_LINES)
+
+
+def test_a_pattern_longer_than_any_path_matches_nothing():
+    assert IgnoreFile("*" * 5000).decide("a", folder=False) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -374,3 +375,59 @@ def test_pipes_odd_names_and_unreadable_files(either: Path):
     project = collect(either)
     assert paths(project) == ["a.py", "new\nline.txt", "sp ace \u00e9.txt"]
     assert "odd_names" in codes(project)
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".hyperpodignore"])
+@pytest.mark.parametrize("text", ["x\n" * 20_000, "x" * (2 << 20)])
+def test_an_ignore_file_that_is_too_large_is_an_error(root: Path, name: str, text: str):
+    lay(root, "a.py")
+    (root / name).write_text(text)
+    assert name in finding(collect(root), "project_too_many_files").message
+
+
+def test_names_in_an_index_that_git_never_writes_lead_nowhere(root: Path):
+    """Such as ``..`` and the folder itself, which would be listed without end."""
+    lay(root, "inner/a.py")
+    (root.parent / "outside").mkdir()
+    lay(root.parent / "outside", "b.py")
+    git(root, "init")
+    git(root, "add", ".")
+    index = root / ".git" / "index"
+    (root / "inner" / "up").symlink_to("..")
+    data = bytearray(index.read_bytes())
+    for name in (b"../outside", b"up/../x/yz", b"./inner/ab", b"/etc/hosts"):
+        changed = data.replace(b"inner/a.py", name)
+        sum_ = hashlib.sha1(changed[:-20]).digest()
+        index.write_bytes(changed[:-20] + sum_)
+        assert paths(collect(root)) in ([], ["inner/a.py"])
+
+
+def test_nested_repositories_that_link_to_each_other_are_listed_once(root: Path):
+    lay(root, "a.py", "x/b.py")
+    git(root, "init")
+    git(root / "x", "init")
+    (root / "x" / "up").symlink_to("..")
+    one = "1" * 40
+    git(root / "x", "update-index", "--add", "--cacheinfo", f"160000,{one},up")
+    (root / "y").mkdir()
+    (root / "y" / "x").symlink_to("../x")
+    git(root, "update-index", "--add", "--cacheinfo", f"160000,{one},x")
+    assert {"a.py", "x/b.py"} <= set(paths(collect(root)))
+
+
+def test_a_slow_git_is_an_error(root: Path, tmp_path: Path, monkeypatch):
+    lay(root, "a.py")
+    lay(tmp_path, "bin/git", **{"bin/git": "#!/bin/sh\nexec sleep 1000\n"})
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(listing, "MAX_SECONDS", 0.5)
+    assert "git" in finding(collect(root), "project_too_many_files").message
+
+
+def test_a_huge_answer_of_git_is_an_error(root: Path, tmp_path: Path, monkeypatch):
+    lay(root, "a.py")
+    lay(tmp_path, "bin/git", **{"bin/git": "#!/bin/sh\nexec cat /dev/zero\n"})
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (root / ".git").mkdir()
+    assert "64 MiB" in finding(collect(root), "project_too_many_files").message
