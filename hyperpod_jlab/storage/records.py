@@ -42,6 +42,7 @@ from hyperpod_jlab.storage.locate import BundleLocation
 from hyperpod_jlab.storage.owners import user_name
 
 Record = TypeVar("Record", bound=BaseModel)
+T = TypeVar("T")
 
 BUNDLE_FORMAT = 1
 
@@ -53,6 +54,8 @@ _MAX_FILE_BYTES = 16 << 20
 _MAX_HEAD_BYTES = 256 << 10
 _MAX_FOREIGN_RECORDS = 10_000
 """Maximum names read from a folder of another user's bundle."""
+_MAX_FOREIGN_STEPS = 500
+"""Attempts, observations and actions of another user's run: what follows from them takes the product of their numbers."""
 _NAME_BYTES = 64
 """What a name in a folder counts, whether or not its file is read."""
 
@@ -273,7 +276,7 @@ class BundleReader(BundleLocation):
             for name in self._listed(status)
             if _ATTEMPT.fullmatch(name)
         ]
-        for number in sorted(numbers):
+        for number in self._limited(sorted(numbers, reverse=True), damage)[::-1]:
             folder = status / f"attempt-{number}"
             names = self._listed(folder)
             nodes = [name for name in names if name.startswith("node-") and name.endswith(".json")]
@@ -310,7 +313,13 @@ class BundleReader(BundleLocation):
 
     def _all(self, kind: type[Record], folder: Path, damage: list[str]) -> Iterable[Record]:
         names = [name for name in self._listed(folder) if name.endswith(".json")]
-        yield from self._read_each(kind, folder, names, damage)
+        yield from self._read_each(kind, folder, self._limited(names, damage), damage)
+
+    def _limited(self, found: list[T], damage: list[str]) -> list[T]:
+        if self.is_own or len(found) <= _MAX_FOREIGN_STEPS:
+            return found
+        damage.append("records: too many to read")
+        return found[:_MAX_FOREIGN_STEPS]
 
     def _read_each(
         self, kind: type[Record], folder: Path, names: list[str], damage: list[str]
