@@ -25,7 +25,6 @@ from hyperpod_jlab.launcher.alarms import (
 from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.launcher.bundle_files import AttemptPaths
 from hyperpod_jlab.launcher.metric_lines import (
-    MAX_LINE,
     NOT_FINITE,
     LineNumbers,
     MetricParser,
@@ -266,32 +265,6 @@ def test_a_dictionary_that_is_printed_behind_a_bar_has_the_step_of_that_bar() ->
         (3, 2.5),
         (10, 2.0),
     ]
-
-
-@pytest.mark.parametrize("end", [b"", b"!", b"x", b"]", b"}", b" 1!"])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        b" ",
-        b"\t",
-        b"a",
-        b"1",
-        b"a: 1 ",
-        b'"a":1,',
-        b"{",
-        b"1/1 [1:1<",
-        b"\x1b]",
-        b", ",
-        b"1,111",
-        b"epoch ",
-    ],
-)
-@pytest.mark.parametrize("begin", [b"", b"step", b"it=", b"epoch [", b"loss at step 1: ", b"{", b"1/1 [1:1<", b"train loss", b"x 1"])  # fmt: skip
-def test_no_line_takes_long(begin: bytes, unit: bytes, end: bytes) -> None:
-    text = begin + unit * (MAX_LINE // len(unit))
-    began = time.process_time()
-    read(text[: MAX_LINE - len(end)] + end)
-    assert time.process_time() - began < 2  # it was minutes for some
 
 
 def test_the_user_s_rules() -> None:
