@@ -1,6 +1,6 @@
-"""What a folder adds to the faces: routes of the REST API, logs that are followed, and commands of ``hpj``.
+"""What a folder adds to the faces: routes of the REST API, logs that are followed, commands of ``hpj``, and checks of the doctor on AWS.
 
-A folder lists them as ``ROUTES``, ``FOLLOWS`` and ``COMMANDS`` in its ``__init__``, which imports nothing else. The server and the command line collect them from all
+A folder lists them as ``ROUTES``, ``FOLLOWS``, ``COMMANDS`` and ``CHECKS`` in its ``__init__``, which imports nothing else. The server and the command line collect them from all
 folders, so neither names one: a feature is added with its folder, and removed with it.
 """
 
@@ -109,6 +109,11 @@ def commands() -> tuple[Command, ...]:
         for command in listed
     ]
     return tuple(sorted(found, key=lambda command: command.rank))
+
+
+def checks() -> tuple[str, ...]:
+    """The functions that return the steps of ``hpj doctor --aws``, with full names: ``module:function``."""
+    return tuple(f"{package}.{check}" for package, listed in _listed("CHECKS") for check in listed)
 
 
 def _listed(name: str) -> Iterator[tuple[str, tuple[Any, ...]]]:

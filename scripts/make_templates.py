@@ -112,10 +112,8 @@ def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permis
 
 
 def admin_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
-    """What admins do; what verify-aws needs is given for the occasion (`hpj admin policy`)."""
-    return tuple(
-        one.name for one in features if one.for_admins and not one.name.startswith("admin-verify")
-    )
+    """What admins do; what `hpj doctor --aws` needs is given for the occasion (`hpj admin policy`)."""
+    return tuple(one.name for one in features if one.for_admins and one.name != "admin-facts")
 
 
 def cluster_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from hyperpod_jlab.contributions import Command
 
+CHECKS = ("aws_facts:steps",)
 COMMANDS = (
     Command(
         "admin",

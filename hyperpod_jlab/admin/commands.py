@@ -65,16 +65,6 @@ _COMMANDS = (
             ),
         ),
     ),
-    Section(
-        "Assumptions about AWS",
-        (
-            Entry(
-                "verify-aws",
-                "admin.verify.commands",
-                "Check assumptions about AWS in this account.",
-            ),
-        ),
-    ),
 )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from hyperpod_jlab.aws.facts import contradicted
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import (
     HyperpodError,
@@ -350,7 +351,11 @@ async def describe_instance_types(aws: Aws, names: Iterable[str]) -> dict[str, M
     filters = [{"Name": "instance-type", "Values": sorted(names)}]
     # By a filter: in a query by names, one unknown name fails all.
     response = await aws.call("ec2", "DescribeInstanceTypes", Filters=filters)
-    return {str(item["InstanceType"]): item for item in response.get("InstanceTypes") or ()}
+    found = {str(item["InstanceType"]): item for item in response.get("InstanceTypes") or ()}
+    unknown = [name for name in filters[0]["Values"] if name not in found and instance_type(name)]
+    if unknown:
+        contradicted("ec2-knows-types", f"EC2 does not know {', '.join(unknown)}")
+    return found
 
 
 async def find_instance_type(name: str) -> InstanceType | HyperpodError | None:

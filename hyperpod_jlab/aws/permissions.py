@@ -202,8 +202,8 @@ _VALIDATION = (
     Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
-_VERIFYING = (
-    Permission("sagemaker:ListClusters", ANY_RESOURCE, "no --cluster; clusters are not checked"),
+_FACTS = (
+    Permission("sagemaker:ListClusters", ANY_RESOURCE, "clusters are not checked"),
     Permission("sagemaker:DescribeCluster", CLUSTER, "clusters are not checked"),
     Permission("sagemaker:ListClusterNodes", CLUSTER, "names of nodes and logs are not checked"),
     Permission("ssm:GetConnectionStatus", ANY_RESOURCE, "names of nodes are not checked"),
@@ -213,47 +213,6 @@ _VERIFYING = (
     Permission("eks:DescribeAddon", ADDON, "labels of the add-on's metrics are not checked"),
     Permission("aps:QueryMetrics", WORKSPACE, "labels of the add-on's metrics are not checked"),
     Permission("cloudtrail:LookupEvents", ANY_RESOURCE, "events are not checked"),
-    Permission("sagemaker:DescribeDomain", DOMAIN, "whether you have iam:PassRole is not shown"),
-    Permission("iam:GetRole", ROLE, "whether you have iam:PassRole is not shown"),
-    Permission("iam:SimulatePrincipalPolicy", ROLE, "whether you have iam:PassRole is not shown"),
-)
-
-_TEST_RUN = (
-    Permission("sagemaker:CreateStudioLifecycleConfig", OUR_LIFECYCLE, "no checks"),
-    Permission("sagemaker:CreateDomain", DOMAIN, "no checks"),
-    Permission("iam:PassRole", ROLE, "no checks, because the temporary domain gets a role"),
-    Permission("sagemaker:CreateUserProfile", PROFILE, "no checks"),
-    Permission("sagemaker:CreateSpace", SPACE, "no checks"),
-    Permission("sagemaker:AddTags", ANY_RESOURCE, "no checks, because new resources get a tag"),
-    Permission(
-        "sagemaker:ListDomains",
-        ANY_RESOURCE,
-        "no checks, because left resources could not be found",
-    ),
-    Permission(
-        "sagemaker:ListStudioLifecycleConfigs",
-        ANY_RESOURCE,
-        "no checks, because left resources could not be found",
-    ),
-    Permission(
-        "sagemaker:ListTags", ANY_RESOURCE, "no checks, because left resources could not be found"
-    ),
-    Permission("sagemaker:DescribeDomain", DOMAIN, "no checks"),
-    Permission("sagemaker:DescribeUserProfile", PROFILE, "no checks"),
-    Permission("sagemaker:DescribeSpace", SPACE, "no checks"),
-    Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not checked"),
-    Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not checked"),
-    Permission("sts:AssumeRole", ROLE, "checks that need --as-role are skipped"),
-    Permission("sagemaker:ListSpaces", ANY_RESOURCE, "created resources stay"),
-    Permission("sagemaker:ListUserProfiles", ANY_RESOURCE, "created resources stay"),
-    Permission("sagemaker:DeleteSpace", SPACE, "created resources stay"),
-    Permission("sagemaker:DeleteUserProfile", PROFILE, "created resources stay"),
-    Permission("sagemaker:DeleteDomain", DOMAIN, "created resources stay"),
-    Permission("sagemaker:DeleteStudioLifecycleConfig", OUR_LIFECYCLE, "created resources stay"),
-    Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "two security groups stay"),
-    Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
-    Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
-    Permission("ec2:DeleteSecurityGroup", GROUP, "two security groups stay"),
 )
 
 ADMIN_FEATURES: tuple[Feature, ...] = (
@@ -341,17 +300,10 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         changes=True,
     ),
     Feature(
-        "admin-verify",
-        "Check assumptions about AWS, read-only",
-        ("`hpj admin verify-aws`",),
-        _VERIFYING,
-    ),
-    Feature(
-        "admin-verify-write",
-        "Check assumptions about AWS in a temporary domain (needs `admin-verify` too)",
-        ("`hpj admin verify-aws --write`", "`hpj admin verify-aws --clean-up`"),
-        _TEST_RUN,
-        changes=True,
+        "admin-facts",
+        "Check assumptions about AWS",
+        ("`hpj doctor --aws`",),
+        _FACTS,
     ),
     Feature(
         "admin-page",

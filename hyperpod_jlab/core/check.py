@@ -29,6 +29,7 @@ Group = Literal[
     "queue",
     "nodes",
     "job",
+    "facts",
 ]
 """The layers from this machine to the cluster, in order."""
 
@@ -46,6 +47,7 @@ GROUPS: dict[Group, str] = {
     "queue": "Queues",
     "nodes": "Nodes",
     "job": "Test job",
+    "facts": "Assumptions about AWS",
 }
 """The groups in order, with their headings."""
 
@@ -54,7 +56,7 @@ Stage = Literal["jupyterlab", "aws", "network", "file-system", "scheduler", "nod
 
 STAGES: dict[Stage, tuple[Group, ...]] = {
     "jupyterlab": ("installation", "metadata"),
-    "aws": ("role", "domain"),
+    "aws": ("role", "domain", "facts"),
     "network": ("security-groups", "interfaces"),
     "file-system": ("mount", "partition"),
     "scheduler": ("scheduler", "identity", "queue"),

@@ -78,7 +78,8 @@ export function groupText(group: string, trans: TranslationBundle): string {
     identity: trans.__('Identity on the cluster'),
     queue: trans.__('Queues'),
     nodes: trans.__('Nodes'),
-    job: trans.__('Test job')
+    job: trans.__('Test job'),
+    facts: trans.__('Assumptions about AWS')
   };
   return texts[group] ?? group;
 }

@@ -146,8 +146,8 @@ function StartNow(props: IAnswerProps): JSX.Element | null {
     return (
       <p className="jp-HyperPod-Why-start">
         {trans._n(
-          'No smaller size and no other queue could start it sooner (%1 alternative tried).',
-          'No smaller size and no other queue could start it sooner (%1 alternatives tried).',
+          'The smaller size that was tried could not start it sooner.',
+          'None of the %1 alternatives that were tried could start it sooner.',
           tried
         )}
       </p>

@@ -72,9 +72,6 @@ def _resource(request: Request) -> Resource:
     given = request.given
     if "addonName" not in given:
         return Resource(given["name"], _cluster_arn(request, given["name"]))
-    account = request.account
-    if account.otherwise.addon_is_cluster:
-        return Resource(given["addonName"], _cluster_arn(request, given["clusterName"]))
     return Resource(given["addonName"], _addon_arn(request))
 
 

@@ -43,7 +43,6 @@ from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Resource, Service
-from testbed.aws.otherwise import look_before_rights
 from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
@@ -207,7 +206,6 @@ class Endpoint:
             errors = "error" if len(wrong) == 1 else "errors"
             words = f"{len(wrong)} validation {errors} detected: {some}"
             raise ApiError("ValidationException", words)
-        look_before_rights(operation.name, request)
         self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)

@@ -19,7 +19,6 @@ from testbed.aws.mlflow import OPERATIONS as MLFLOW_OPERATIONS
 from testbed.aws.mlflow import mlflow_resource, opening
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
-from testbed.aws.otherwise import roles_of_update
 from testbed.aws.pages import page
 from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
@@ -234,6 +233,5 @@ SERVICE = Service(
         "CreatePresignedMlflowTrackingServerUrl": opening,
         "CreateSpace": _tagging,
         "CreateStudioLifecycleConfig": _tagging,
-        "UpdateDomain": roles_of_update,
     },
 )

@@ -78,7 +78,7 @@ def get_connection_status(request: Request) -> dict[str, Any]:
 
 def _is_connected(request: Request) -> bool:
     cluster = _cluster(request)
-    if cluster is None or not request.account.otherwise.nodes_are_connected:
+    if cluster is None or not request.account.nodes_are_connected:
         return False
     names = {f"{node.group}-{node.instance_id}" for node in cluster.nodes}
     return request.given["Target"].partition("_")[2] in names

@@ -13,7 +13,6 @@ from testbed.aws.control_plane import ControlPlane
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
 from testbed.aws.network import SUBNET, VPC, Network
-from testbed.aws.otherwise import Otherwise
 from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
@@ -314,7 +313,7 @@ class Account:
         products: Products of the Price List, as JSON has them.
         bills: What Cost Explorer knows.
         budgets: Budgets by name.
-        otherwise: Where AWS is otherwise than is believed.
+        nodes_are_connected: Systems Manager has heard of the nodes of clusters.
     """
 
     account_id: str = "111122223333"
@@ -347,7 +346,7 @@ class Account:
     products: list[dict[str, Any]] = field(default_factory=list)
     bills: Bills = field(default_factory=Bills)
     budgets: dict[str, HeldBudget] = field(default_factory=dict)
-    otherwise: Otherwise = field(default_factory=Otherwise)
+    nodes_are_connected: bool = True
 
     def add_caller(
         self,

@@ -60,7 +60,7 @@ def list_studio_lifecycle_configs(request: Request) -> dict[str, Any]:
 def delete_studio_lifecycle_config(request: Request) -> dict[str, Any]:
     name, _ = _named(request)
     arn = lifecycle_arn(request, name)
-    if arn in set(_used(request)) and not request.account.otherwise.used_scripts_go:
+    if arn in set(_used(request)):
         raise ApiError("ResourceInUse", f"Studio Lifecycle Config {name} is in use.")
     del request.account.lifecycle_configs[request.region, name]
     return {}
@@ -86,8 +86,6 @@ def check_app_settings(request: Request, settings: Mapping[str, Any]) -> None:
     """
     for kind in _KINDS:
         told = settings.get(f"{kind}AppSettings", {})
-        if request.account.otherwise.none_is_refused and _NOTHING in str(told):
-            raise ApiError("ValidationException", f"{_NOTHING} is no lifecycle config")
         for arn in _named_in(told):
             known = request.account.lifecycle_configs.get((request.region, arn.rpartition("/")[2]))
             if known is None or known.app_type != kind:

@@ -51,7 +51,7 @@ def create_domain(request: Request) -> dict[str, Any]:
     )
     domain.idle = apply_app_settings(users, domain.app_settings, domain.idle)
     _add_groups(request, name, domain.vpc)
-    _settle(request, domain, "Failed" if account.otherwise.domains_fail else "InService")
+    _settle(request, domain, "InService")
     request.given["DomainId"] = name
     arn = domain_resource(request).arn
     return {"DomainArn": arn, "DomainId": name, "Url": f"https://{name}.studio.example.com"}

@@ -25,19 +25,17 @@ def update_domain(request: Request) -> dict[str, Any]:
     if domain is None:
         raise ApiError("ResourceNotFound", f"Domain {name} does not exist.")
     told = given.get("DefaultSpaceSettings", {"ExecutionRole": ""})
-    if "ExecutionRole" not in told and not request.account.otherwise.role_is_optional:
+    if "ExecutionRole" not in told:
         words = "ExecutionRole is required in DefaultSpaceSettings"
         raise ApiError("ValidationException", words)
     users, spaces = given.get("DefaultUserSettings", {}), given.get("DefaultSpaceSettings", {})
     for one in (users, spaces):
         check_app_settings(request, one)
     _begin(request, domain, f"Domain {name}")
-    if users and request.account.otherwise.update_erases:
-        domain.app_settings.clear()
     domain.idle = apply_app_settings(users, domain.app_settings, domain.idle)
     domain.shared_idle = apply_app_settings(spaces, domain.shared_app_settings, domain.shared_idle)
-    domain.file_systems = _list(request, users, domain.file_systems)
-    domain.shared_file_systems = _list(request, spaces, domain.shared_file_systems)
+    domain.file_systems = _list(users, domain.file_systems)
+    domain.shared_file_systems = _list(spaces, domain.shared_file_systems)
     domain.space_role = spaces.get("ExecutionRole", domain.space_role)
     return {"DomainArn": domain_resource(request).arn}
 
@@ -53,7 +51,7 @@ def update_user_profile(request: Request) -> dict[str, Any]:
     check_app_settings(request, settings)
     _begin(request, profile, f"User Profile {key[1]}")
     profile.idle = apply_app_settings(settings, profile.app_settings, profile.idle)
-    profile.file_systems = _list(request, settings, profile.file_systems)
+    profile.file_systems = _list(settings, profile.file_systems)
     return {"UserProfileArn": profile_resource(request).arn}
 
 
@@ -90,10 +88,6 @@ def _begin(request: Request, thing: Domain | Profile | Space, words: str) -> Non
     request.account.timeline.after(request.account.update_time, end)
 
 
-def _list(
-    request: Request, settings: Mapping[str, Any], before: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _list(settings: Mapping[str, Any], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = settings.get("CustomFileSystemConfigs", before)
-    if not found and request.account.otherwise.empty_list_is_nothing:
-        return before
     return found

@@ -36,18 +36,6 @@ def mlflow_run(arn: str) -> tuple[tuple[str, ...], ...]:
     )
 
 
-TRYING = (
-    *("--write", "--yes", "--as-role", "arn:aws:iam::111122223333:role/Narrow"),
-    *(
-        "--only",
-        "update-domain-without-pass-role",
-        "--only",
-        "none-takes-script-out",
-        "--only",
-        "create-space-event",
-    ),
-)
-
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
         ("clusters",),
@@ -120,8 +108,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "budget", "plan", "research-eks", *BUDGET),
         ("admin", "budget", "destroy", "research-eks", "--yes"),
     ),
-    "admin-verify": (("admin", "verify-aws"),),
-    "admin-verify-write": (("admin", "verify-aws", *TRYING),),
+    "admin-facts": (("doctor", "--aws"),),
     "admin-cluster-validate": (
         ("admin", "validate", SLURM, SECOND),
         ("admin", "validate", ON_EKS),

@@ -126,7 +126,7 @@ OF_EKS = {"eks", "eks-auth"}
 
 def services_called():
     """What the features call that roles have, and the scripts that prepare a space."""
-    features = [one for one in FEATURES if not one.name.startswith("admin-verify")]
+    features = [one for one in FEATURES if one.name != "admin-facts"]
     called = {one.action.partition(":")[0] for feature in features for one in feature.permissions}
     for script in (ROOT / "lifecycle-configs").rglob("*.sh"):
         called |= set(

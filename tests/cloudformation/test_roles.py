@@ -166,9 +166,9 @@ def test_clusters_need_the_role_of_their_instances():
 
 
 def test_every_feature_is_somebodys():
-    """But those of ``hpj admin verify-aws``, whose rights are given for the occasion."""
+    """But those of ``hpj doctor --aws``, whose rights are given for the occasion."""
     of_roles = {name for block in BLOCKS["roles.yaml"] for name in block.features}
-    for_the_occasion = {"admin-verify", "admin-verify-write"}
+    for_the_occasion = {"admin-facts"}
     assert of_roles | for_the_occasion == {feature.name for feature in FEATURES}
     assert not of_roles & for_the_occasion
 

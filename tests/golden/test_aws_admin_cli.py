@@ -9,24 +9,21 @@ import pytest
 
 from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.fsx import apply as applying
-from hyperpod_jlab.admin.verify import write_checks
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.state import Account
 from testbed.aws.timeline import Timeline
 from tests.admin.cluster_files import EKS, MANAGED, SECOND, SLURM, document, spoiled
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, disk
-from tests.admin.verify_account import ROLE, WRITE, believed, labels
 from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
 from tests.aws.feature_account import CHANGED, LIFECYCLE
 from tests.golden.aws_golden import Frozen, frozen
 
-__all__ = ["account", "believed", "disk", "endpoint", "frozen", "home", "hpj", "labels", "no_aws"]
+__all__ = ["account", "disk", "endpoint", "frozen", "home", "hpj", "no_aws"]
 
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
 SHARED = (*WHERE, "--partition-mode", "shared")
 PER_USER = (*WHERE, "--partition-mode", "per-user")
-FACTS = ("node-target", "ec2-knows-types", "node-log-names", "create-space-event", "addon-right")
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +31,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """AWS is quick here, so it is looked at often."""
     monkeypatch.setattr(applying, "POLL_S", 0.02)
     monkeypatch.setattr(clusters, "POLL_S", 0.02)
-    monkeypatch.setattr(write_checks, "TIMEOUT_S", 0.2)
 
 
 @pytest.fixture
@@ -154,17 +150,3 @@ def test_policy(frozen: Frozen) -> None:
     narrow = ("--region", REGION, "--account", "111122223333", "--partition", "aws-us-gov")
     frozen("admin-policy-narrow", "admin", "policy", "nodes", "admin-apply", *narrow)
     frozen("admin-policy-unknown", "admin", "policy", "nods")
-
-
-def test_verify_aws(believed: Account, endpoint: Endpoint, frozen: Frozen) -> None:
-    verify = ("admin", "verify-aws", "--domain", DOMAIN)
-    only = [word for fact in FACTS for word in ("--only", fact)]
-    frozen("admin-verify", *verify, *only)
-    believed.otherwise.nodes_are_connected = False
-    frozen("admin-verify-false", *verify, *only[:2])
-    frozen("admin-verify-role", "admin", "verify-aws", "--as-role", ROLE, *only[-2:])
-    frozen("admin-verify-unknown", *verify, "--only", "nope")
-    frozen("admin-verify-write-not-confirmed", "admin", "verify-aws", "--write", *WRITE[2:])
-    frozen("admin-verify-clean-up", "admin", "verify-aws", "--clean-up", "--yes")
-    endpoint.faults.deny("sagemaker:ListClusters")
-    frozen("admin-verify-denied", *verify, *only[:2])

@@ -1,4 +1,4 @@
-"""What would start now, as far as it is worked out here: rooms, times, the line, and how few questions are asked."""
+"""Whether one size less would start now, as far as it is worked out here: times, the queue, and how few questions are asked."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
 from hyperpod_jlab.engines.slurm.waiting import (
-    Alternative,
-    AlternativeSearch,
     DryRunRequest,
-    QueueCapacity,
     find_holders,
     find_jobs_ahead,
-    parse_capacities,
+    find_smaller,
     parse_start,
 )
 from tests.slurm.job_fixtures import job as waiting_job
@@ -42,18 +39,21 @@ class Slurm:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, free_nodes: int = 8, free_gpus: int = 8) -> None:
+        self.free = {"nodes": free_nodes, "gres": free_gpus}
         self.asked: list[list[str]] = []
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 1.0
     ) -> CommandOutput:
-        options = dict(word.removeprefix("--").partition("=")[::2] for word in argv[1:])
         self.asked.append(list(argv))
-        nodes = int(options.get("nodes", "64"))
-        now = time.time() + FAR
-        start = now if nodes <= self.room else now + 600
+        options = dict(word.removeprefix("--").partition("=")[::2] for word in argv[1:])
+        fits = all(
+            int(options[name].rpartition(":")[2]) <= free
+            for name, free in self.free.items()
+            if name in options
+        )
+        start = time.time() + FAR + (0 if fits else 600)
         return CommandOutput(
             0, "", f"sbatch: Job 7 to start at {start:.0f} using 1 processors on x\n"
         )
@@ -61,69 +61,45 @@ class Slurm:
     async def close(self) -> None: ...
 
 
-async def ask(
-    slurm: Slurm, nodes: int, *others: SlurmJob
-) -> tuple[tuple[str, ...], AlternativeSearch]:
-    mine = job(9, limit=1200.0, node_count=nodes)
-    queues = {"dev": QueueCapacity(frozenset({"node1"}), True, None)}
-    tries = AlternativeSearch(
-        SlurmClient(slurm),
-        mine,
-        DryRunRequest(b"#!/bin/sh\n", nodes, 8, "gpu"),
-        [mine, *others],
-        queues,
-    )
-    return tuple(found.text for found in await tries.search()), tries
+async def ask(slurm: Slurm, nodes: int, gpus: int = 8) -> tuple[str, ...]:
+    wanted = DryRunRequest(b"#!/bin/sh\n", nodes, gpus, "gpu:h100")
+    found = await find_smaller(SlurmClient(slurm), job(9, node_count=nodes), wanted)
+    return tuple(one.text for one in found)
 
 
-@pytest.mark.parametrize(("nodes", "room"), [(2, 1), (4, 3), (8, 5), (8, 1), (7, 6)])
-async def test_the_most_nodes_are_found(nodes: int, room: int):
-    said, _ = await ask(Slurm(room), nodes)
-    words = "1 node" if room == 1 else f"{room} nodes"
-    assert said == (f"with {words} instead of {nodes} (--nodes {room})",)
+@pytest.mark.parametrize(
+    ("nodes", "free", "said"),
+    [
+        (2, 1, ("with 1 node instead of 2 (--nodes 1)",)),
+        (4, 3, ("with 2 nodes instead of 4 (--nodes 2)",)),
+        (7, 3, ("with 3 nodes instead of 7 (--nodes 3)",)),
+        (8, 3, ()),
+    ],
+)
+async def test_half_the_nodes_are_tried(nodes: int, free: int, said: tuple[str, ...]):
+    slurm = Slurm(free)
+    assert await ask(slurm, nodes) == said
+    assert len(slurm.asked) == 2
 
 
-async def test_few_questions_are_asked_of_many_nodes():
-    slurm = Slurm(40)
-    said, tries = await ask(slurm, 64)
-    assert said == ("with 40 nodes instead of 64 (--nodes 40)",)
-    assert len(slurm.asked) <= 8
-    assert tries.try_count == len(slurm.asked) - 1, "the tiny one is no other way"
+@pytest.mark.parametrize(
+    ("gpus", "free", "said"),
+    [
+        (8, 5, ("with 4 accelerators instead of 8 (--gpus-per-node 4)",)),
+        (8, 3, ()),
+        (2, 1, ("with 1 accelerator instead of 2 (--gpus-per-node 1)",)),
+    ],
+)
+async def test_half_the_gpus_of_a_single_node_are_tried(
+    gpus: int, free: int, said: tuple[str, ...]
+):
+    assert await ask(Slurm(free_gpus=free), 1, gpus) == said
 
 
-async def test_nobody_is_held_up():
-    """Who waits already is expected to start in 10 minutes: what is let past ends before."""
-    first = job(8, started_at=time.time() + 600)
-    said, _ = await ask(Slurm(1), 2, first)
-    assert said == (
-        "with 1 node instead of 2 and with a time limit of 7 min (--nodes 1 --time-limit 7m)",
-    ) or said == (
-        "with 1 node instead of 2 and with a time limit of 8 min (--nodes 1 --time-limit 8m)",
-    )
-
-
-async def test_nothing_is_promised_while_nobody_knows_when_others_start():
-    slurm = Slurm(64)
-    said, tries = await ask(slurm, 2, job(8))
-    assert said == ()
-    assert (tries.try_count, slurm.asked) == (0, [])
-
-
-def test_rooms_are_read():
-    rows = [
-        "dev\x1fnode1\x1fup\x1f16/0/0/16\x1f1-00:00:00",
-        "dev\x1fnode2\x1fup\x1f1/15/0/16\x1f1-00:00:00",
-    ]
-    rows += [
-        "old\x1fnode3\x1fdown\x1f0/16/0/16\x1finfinite",
-        "full\x1fnode1\x1fup\x1f16/0/0/16\x1fx",
-        "cut",
-    ]
-    rooms = parse_capacities("\n".join(rows))
-    assert rooms["dev"] == QueueCapacity(frozenset({"node1", "node2"}), True, 86400.0)
-    assert rooms["old"] == QueueCapacity(frozenset({"node3"}), False, None)
-    assert rooms["full"].is_open is False
-    assert len(rooms) == 3
+async def test_nothing_is_asked_of_what_cannot_be_smaller():
+    slurm = Slurm()
+    assert await ask(slurm, 1, 1) == ()
+    assert slurm.asked == []
 
 
 @pytest.mark.parametrize(
@@ -149,18 +125,6 @@ def test_a_written_time_is_local(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     assert parse_start("Job 6 to start at 2026-11-21T19:02:57 using 2 processors") == 1795287777.0
-
-
-def test_a_change_is_given_to_sbatch_and_to_people():
-    change = Alternative(nodes=1, devices=2, queue="spare", limit=300)
-    wanted = DryRunRequest(b"", 4, 8, "gpu:h100")
-    assert change.options(wanted) == [
-        "--partition=spare",
-        "--nodes=1",
-        "--gres=gpu:h100:2",
-        "--time=5",
-    ]
-    assert "--nodes 1 --gpus-per-node 2 --queue spare --time-limit 5m" in change.change_text(wanted)
 
 
 def test_those_ahead_have_a_higher_priority_or_came_first():

@@ -34,6 +34,7 @@ _STDOUT = "-"
         "hpj doctor",
         "hpj doctor --cluster ml-slurm --job",
         "hpj doctor --report for-my-admin.md",
+        "hpj doctor --aws",
         "hpj doctor --json",
     ),
 )
@@ -44,6 +45,11 @@ _STDOUT = "-"
     help="After the other checks, submit a real job to the cluster (default: the configured default cluster) and wait for its log: one task on one node, for at most three minutes. The job is then cancelled and removed.",
 )
 @click.option(
+    "--aws",
+    is_flag=True,
+    help="Also check what this package assumes about AWS and could not try (docs/unverified.md). The requests only describe, list and look up.",
+)
+@click.option(
     "--report",
     is_flag=False,
     flag_value=_STDOUT,
@@ -51,11 +57,11 @@ _STDOUT = "-"
     metavar="[FILE]",
     help="Write a report for an administrator, in Markdown and without secrets, to FILE. Without FILE, print the report instead of the checks.",
 )
-def doctor(cluster: str | None, job: bool, report: str | None) -> None:
+def doctor(cluster: str | None, job: bool, aws: bool, report: str | None) -> None:
     """Check the installation."""
     as_json = invocation().as_json
     is_quiet = as_json or report == _STDOUT
-    checks = run_cancelled(lambda: _examine(DoctorRequest(cluster, job), is_quiet))
+    checks = run_cancelled(lambda: _examine(DoctorRequest(cluster, job, aws), is_quiet))
     failed_checks = [check for check in checks if check.level == "fail"]
     text = written(checks) if report is not None else None
     if text is not None and report not in {None, _STDOUT}:

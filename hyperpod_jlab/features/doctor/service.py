@@ -13,9 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
+from hyperpod_jlab import contributions
 from hyperpod_jlab.core.check import GROUPS, Check, CheckStep, Level
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import USER_INFO, ConflictError, HyperpodError, InternalError
@@ -44,10 +46,12 @@ class DoctorRequest:
     Attributes:
         cluster: Only this configured cluster; None: all.
         job: Whether to submit a small job at the end, to that cluster or the default one.
+        aws: Whether to check what this project assumes about AWS (docs/unverified.md).
     """
 
     cluster: str | None = None
     job: bool = False
+    aws: bool = False
 
 
 async def examine(
@@ -71,6 +75,11 @@ async def examine(
             services.hyperpod.engines.get(actual_request.cluster)
         async for check in chain.run_steps(_steps(services, actual_request)):
             yield check
+        if actual_request.aws:
+            steps = _fact_steps()
+            chain.extend_deadline(sum(step.seconds for step in steps))
+            async for check in chain.run_steps(steps):
+                yield check
         if actual_request.job:
             steps = job_steps(services, actual_request.cluster)
             chain.extend_deadline(sum(step.seconds for step in steps))
@@ -97,6 +106,15 @@ def _steps(services: LazyServices, request: DoctorRequest) -> list[CheckStep]:
         *partition_steps(services),
         *cluster_steps(services, only_cluster),
     ]
+
+
+def _fact_steps() -> list[CheckStep]:
+    """The checks of what the folders assume about AWS."""
+    found: list[CheckStep] = []
+    for name in contributions.checks():
+        module, _, function = name.partition(":")
+        found += getattr(import_module(module), function)()
+    return found
 
 
 # --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Names are from AWS' documentation: the group ``/aws/sagemaker/Clusters/NAME/ID``
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from hyperpod_jlab.features.node_logs.models import NodeLog
 
 MAX_EVENTS_PER_PAGE = 10_000
 """Lines per page: AWS' maximum; a page also has at most one megabyte."""
+
+NODE_STREAM = re.compile(r"[^/]+/[^/]+/i-[0-9a-f]{8,17}")
+"""Logs that nodes write (docs/unverified.md, ``node-log-names``)."""
 
 _STREAMS_PAGE = 50
 

@@ -10,11 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from hyperpod_jlab.aws.consoles import log_group
+from hyperpod_jlab.aws.facts import contradicted
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance, has_name
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
-from hyperpod_jlab.features.node_logs.aws import list_logs
+from hyperpod_jlab.features.node_logs.aws import NODE_STREAM, list_logs
 from hyperpod_jlab.features.node_logs.models import LOG_KINDS, NODE_KINDS, NodeLog, NodeLogLine
 from hyperpod_jlab.features.node_logs.spool import MIN_INTERVAL_S, SpooledLogs, Spools
 from hyperpod_jlab.logs.cursor import Cursor
@@ -83,6 +84,12 @@ class NodeLogs:
             matching += page
             if kind is None and limit is not None and len(matching) >= limit:
                 break
+        if (
+            kind is None
+            and matching
+            and not any(NODE_STREAM.fullmatch(one.stream) for one in matching)
+        ):
+            contradicted("node-log-names", f"a log stream is called '{matching[0].stream[:80]}'")
         if kind is not None:
             matching.sort(key=lambda log: log.last_at or 0, reverse=True)
         return matching[:limit]

@@ -122,7 +122,7 @@ describe('WhyItWaits', () => {
     // The button asks first, and what no longer holds is not done.
     says({ tried: 1 });
     button('Move to dev')?.click();
-    await until(() => text().includes('(1 alternative tried)'));
+    await until(() => text().includes('The smaller size that was tried'));
     expect(switched).toEqual([]);
     says({ would_start_now: [way], tried: 1 });
     clock.mockRestore();
@@ -138,7 +138,7 @@ describe('WhyItWaits', () => {
     says({ tried: 5 });
     await show();
     expect(text()).toContain('The reason is unknown.');
-    expect(text()).toContain('(5 alternatives tried)');
+    expect(text()).toContain('None of the 5 alternatives');
     expect(text()).not.toContain('Queue position');
   });
 

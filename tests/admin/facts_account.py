@@ -1,8 +1,7 @@
-"""An account for ``hpj admin verify-aws`` in which all is as believed, and each fact's way to be false."""
+"""An account for ``hpj doctor --aws`` in which all is as believed, and each fact's way to be false."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -13,17 +12,12 @@ import pytest
 
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example_telemetry import add_telemetry
-from testbed.aws.ground import TRUST, InstanceType
+from testbed.aws.ground import InstanceType
 from testbed.aws.observability import install_addon
 from testbed.aws.state import Account
 from testbed.loopback import Handler, Loopback
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
+from tests.admin.conftest import DOMAIN, domain_account
 from tests.aws.conftest import REGION
-
-ROLE = "arn:aws:iam::111122223333:role/Tester"
-"""A role that may be assumed."""
-
-WRITE = ("--write", "--yes", "--as-role", ROLE, "--file-system", FILE_SYSTEM)
 
 LABELS = {"Hostname": "hyperpod-i-0123456789abcdef0", "gpu": "0"}
 
@@ -64,7 +58,6 @@ def believed_account() -> Account:
     eks.add_group("workers", "ml.g5.8xlarge", 1)
     add_telemetry(account, REGION, hours=1)
     account.ground.add_types(InstanceType("g5.8xlarge"))
-    account.ground.roles |= {"Tester": TRUST, "StudioRole": TRUST}
     account.trail = [
         record("CreateUserProfile", userProfileName="alice"),
         record("CreateSpace", spaceName="work"),
@@ -86,21 +79,6 @@ def believed(endpoint: Endpoint, labels: dict[str, str]) -> Iterator[Account]:
         where = os.environ["AWS_ENDPOINT_URL"]
         install_addon(account, REGION, "research", where, prometheus.url)
         yield account
-
-
-def studio(account: Account) -> Any:
-    """All that a run may change."""
-    network = account.networks[REGION]
-    return copy.deepcopy(
-        (
-            account.domains,
-            account.profiles,
-            account.spaces,
-            account.lifecycle_configs,
-            network.groups,
-            network.interfaces,
-        )
-    )
 
 
 def _other_members(account: Account, name: str) -> None:
@@ -125,25 +103,13 @@ def _other_metrics(account: Account, namespace: str) -> None:
         telemetry.measure(REGION, namespace, f"other_{metric.name}", on, values)
 
 
-def _set(name: str, value: Any = True) -> Callable[[Account], None]:
-    return lambda account: setattr(account.otherwise, name, value)
-
-
 FALSE: Mapping[str, Callable[[Account], None]] = {
     "create-profile-event": lambda account: _other_members(account, "CreateUserProfile"),
     "create-space-event": lambda account: _other_members(account, "CreateSpace"),
-    "node-target": _set("nodes_are_connected", False),
+    "node-target": lambda account: setattr(account, "nodes_are_connected", False),
     "ec2-knows-types": lambda account: account.ground.types.clear(),
     "node-log-names": _other_streams,
     "slurm-metrics": lambda account: _other_metrics(account, "/aws/sagemaker/Clusters"),
     "eks-node-metrics": lambda account: _other_metrics(account, "ContainerInsights"),
-    "addon-right": _set("addon_is_cluster"),
-    "update-domain-without-pass-role": _set("role_is_passed", "always"),
-    "space-defaults-need-role": _set("role_is_optional"),
-    "update-keeps-other-settings": _set("update_erases"),
-    "file-system-list-is-replaced": _set("empty_list_is_nothing"),
-    "none-takes-script-out": _set("none_is_refused"),
-    "script-in-use-stays": _set("used_scripts_go"),
-    "rights-before-existence": _set("looks_before_rights"),
 }
 """What makes each fact false, but for the labels of GPUs."""

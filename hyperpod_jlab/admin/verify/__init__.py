@@ -1,1 +1,0 @@
-"""Facts about AWS that cannot be checked without an account, and their check on one (``hpj admin verify-aws``)."""
