@@ -25,6 +25,8 @@ from hyperpod_jlab.server.routes import ROUTES
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from hyperpod_jlab.server.requests import RequestModel
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -39,7 +41,7 @@ class Endpoint:
 
     function: Callable[..., Coroutine[Any, Any, Any]]
     query: type[BaseModel] | None
-    body: type[BaseModel] | None
+    body: type[RequestModel] | None
     answer: Any
 
 

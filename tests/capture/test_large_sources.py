@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ def test_code_that_is_nested_too_deeply_is_no_bug(text: str, tmp_path: Path):
     assert captured.files
 
 
-def too_large(document: object, tmp_path: Path) -> InvalidInputError:
+def too_large(document: dict[str, Any], tmp_path: Path) -> InvalidInputError:
     with pytest.raises(InvalidInputError) as caught:
         capture(notebook_spec(), base=tmp_path, notebook=document)
     return caught.value

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,8 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def notebook(*cells: str) -> str:
-    code = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    code: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": []}
+    code["execution_count"] = None
     listed = [{**code, "id": f"c{number}", "source": text} for number, text in enumerate(cells)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     document = {
@@ -286,8 +288,8 @@ def _try(scene: Scene, server: Server, lay: Lay, program: Path) -> None:
     tracking = "http://127.0.0.1:9"
     answer = alice.hpj("submit", f"{folder}/train.ipynb", "--dry-run", "--mlflow", tracking).ok()
     assert "print(" in answer.out
-    path = f"{name}/strange/train.ipynb"
-    status, said = preview(server, path, mlflow={"tracking_uri": tracking})
+    notebook_path = f"{name}/strange/train.ipynb"
+    status, said = preview(server, notebook_path, mlflow={"tracking_uri": tracking})
     assert status == 200, said
     assert "work/train.ipynb" in said["files"]
     assert ran(scene) == [], name
@@ -377,6 +379,10 @@ def files(folder: Path) -> str:
     return notebook("print(1)")
 
 
+def _preview_into(answers: list[tuple[int, Any]], server: Server, path: str) -> None:
+    answers.append(preview(server, path))
+
+
 @pytest.mark.timeout(600)
 def test_jupyter_answers_while_hostile_folders_are_captured(scene: Scene, server: Server) -> None:
     """Within 100 ms. On a busy machine a process may wait longer than that now and then, so this holds for half of the answers, and 1 s for 19 in 20."""
@@ -384,12 +390,12 @@ def test_jupyter_answers_while_hostile_folders_are_captured(scene: Scene, server
     assert preview(server, "n.ipynb")[0] == 200  # what is imported once
     for lay in (stars, blanks, nested, magics, lists, code, files):
         folder = scene.alice.project / lay.__name__
-        scene.alice.do(lambda folder=folder, lay=lay: _fill(folder, lay))
+        scene.alice.do(partial(_fill, folder, lay))
         answers: list[tuple[int, Any]] = []
         path = f"{folder.name}/n.ipynb"
-        thread = threading.Thread(target=lambda a=answers, p=path: a.append(preview(server, p)))
+        thread = threading.Thread(target=_preview_into, args=(answers, server, path))
         thread.start()
-        seconds = []
+        seconds: list[float] = []
         while thread.is_alive() or not seconds:
             begin = time.monotonic()
             assert server.ask("GET", "version")[0] == 200
