@@ -66,8 +66,6 @@ PASSED_TO = {"iam:PassRole": "sagemaker.amazonaws.com"}
 
 NO_SMALLER = {
     "cloudwatch:GetMetricData": "Metrics are not a resource in IAM, which defines only data sets.",
-    "ce:GetCostAndUsage": "IAM defines only billing views, and the account's own has a name that AWS makes.",
-    "ce:GetCostForecast": "IAM defines only billing views, and the account's own has a name that AWS makes.",
     "cloudwatch:ListMetrics": "Metrics are not a resource in IAM, which defines only data sets.",
 }
 """Why an action is on every resource though IAM knows resources for it. Of all others it knows none."""
@@ -164,7 +162,6 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
         Block("terminal", ("terminal", "ssh")),
         Block("storage-tasks", ("storage-tasks",)),
         Block("mlflow-app", ("mlflow-app",)),
-        Block("bill", ("bill",)),
         Block("admin", domain_features(), of_eks="HasEks"),
         Block("admin-clusters", cluster_features(), of_eks="HasEks"),
     ),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from testbed.aws.bills import Bills
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
@@ -18,7 +17,6 @@ from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
 if TYPE_CHECKING:
-    from testbed.aws.budgets import HeldBudget
     from testbed.aws.mlflow import MlflowHost
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -312,8 +310,6 @@ class Account:
         role_tags: The tags of roles by their names.
         trail: Records of CloudTrail, as JSON has them.
         products: Products of the Price List, as JSON has them.
-        bills: What Cost Explorer knows.
-        budgets: Budgets by name.
         otherwise: Where AWS is otherwise than is believed.
     """
 
@@ -345,8 +341,6 @@ class Account:
     role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
     trail: list[dict[str, Any]] = field(default_factory=list)
     products: list[dict[str, Any]] = field(default_factory=list)
-    bills: Bills = field(default_factory=Bills)
-    budgets: dict[str, HeldBudget] = field(default_factory=dict)
     otherwise: Otherwise = field(default_factory=Otherwise)
 
     def add_caller(

@@ -52,7 +52,6 @@ OPTIONAL = {
     "TerminalPolicy": ("AllowTerminal", {"terminal", "ssh"}),
     "StorageTasksPolicy": ("AllowStorageTasks", {"storage-tasks"}),
     "MlflowAppsPolicy": ("AllowMlflowApps", {"mlflow-app"}),
-    "BillPolicy": ("AllowBill", {"bill"}),
 }
 
 

@@ -217,19 +217,11 @@ CLUSTER_FACTS = (
     ),
     Fact(
         "cluster-tags-reach-the-bill",
-        "An active cost allocation tag of a HyperPod cluster assigns the costs of its instances to it, with usage types that end in `Cluster:ml.TYPE` and hours as quantity.",
-        ("hyperpod_jlab/features/cost/aws.py",),
-        "`hpj bill` and budgets find no costs.",
+        "An active cost allocation tag of a HyperPod cluster assigns the costs of its instances to it.",
+        ("hyperpod_jlab/aws/consoles.py", "cloudformation/budget.yaml"),
+        "The link to Cost Explorer and the budget show no costs.",
         "by hand",
-        "Tag a cluster, activate the tag, and a day later compare `hpj bill` with Cost Explorer's console (each request costs $0.01).",
-    ),
-    Fact(
-        "budget-shows-cost-filters",
-        "`DescribeBudget` returns the `CostFilters` that a budget was created with.",
-        ("hyperpod_jlab/admin/budget/aws.py",),
-        "A changed tag is not noticed: use `hpj admin budget destroy` and `apply`.",
-        "by hand",
-        "Run `hpj admin budget apply` twice, the second time with another `--tag`. The plan must show `~`.",
+        "Tag a cluster, activate the tag, and a day later follow the link of `hpj usage --cluster NAME`.",
     ),
 )
 
