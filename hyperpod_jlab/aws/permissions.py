@@ -453,7 +453,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no journal of older events; for a cluster without events, AWS's message is shown",
+                "for a cluster without events, AWS's message is shown",
                 optional=True,
             ),
         ),
