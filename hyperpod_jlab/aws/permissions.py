@@ -498,14 +498,14 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "prometheus",
-        "Metrics of clusters, nodes and runs in Amazon Managed Service for Prometheus",
+        "Metrics of clusters and nodes in Amazon Managed Service for Prometheus",
         ("hpj metrics --cluster NAME", "hpj metrics RUN"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "only metrics of runs, because metrics of a cluster are found by its nodes",
+                "no metrics of a cluster, which are found by its nodes",
             ),
             # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
             *(

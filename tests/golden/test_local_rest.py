@@ -110,7 +110,6 @@ async def test_what_needs_no_aws_to_answer(golden: Golden, api) -> None:
             "admin/choices",
             "storage/tasks",
             "clusters/ml/events",
-            "runs/nobody/metrics",
         ),
     )
     found = await asked(api, *(f"GET {line}" for line in lines), "POST admin/plan {}")
