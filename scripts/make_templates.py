@@ -43,8 +43,6 @@ OF_THE_DOMAIN = {
 }
 """What templates know more narrowly than features do."""
 
-FILE_SYSTEMS = "arn:{partition}:fsx:{region}:{account}:file-system/*"
-
 TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
 """What of SageMaker is tagged by `hpj admin`."""
 
@@ -100,8 +98,6 @@ def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permis
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
         resources = list(tagged) if one.resource == feature.ANY_RESOURCE else resources
-    if one.resource == feature.FSX:
-        resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
         # Everybody reads the tags of their own role, of which nobody knows the path.
         known = {} if one.action == "iam:ListRoleTags" else OF_THE_DOMAIN
@@ -160,7 +156,6 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
         Block("reading", reading_features(), of_eks="HasEks"),
         Block("node-actions", ("node-actions",)),
         Block("terminal", ("terminal", "ssh")),
-        Block("storage-tasks", ("storage-tasks",)),
         Block("mlflow-app", ("mlflow-app",)),
         Block("admin", domain_features(), of_eks="HasEks"),
         Block("admin-clusters", cluster_features(), of_eks="HasEks"),

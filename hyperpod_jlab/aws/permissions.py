@@ -62,12 +62,6 @@ TRACKING_SERVER = "arn:{partition}:sagemaker:{region}:{account}:mlflow-tracking-
 MLFLOW_APP = "arn:{partition}:sagemaker:{region}:{account}:mlflow-app/*"
 """An MLflow App."""
 
-FSX = "arn:{partition}:fsx:{region}:{account}:*"
-"""A file system of FSx and its tasks: creating a task is an action on both."""
-
-FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
-"""A data repository task of FSx."""
-
 SHELL_DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/SSM-SessionManagerRunShell"
 """The account's preferences of Session Manager, which opens terminals."""
 
@@ -608,28 +602,6 @@ FEATURES: tuple[Feature, ...] = (
                 "pricing:GetProducts", ANY_RESOURCE, "only prices of the configuration are used"
             ),
         ),
-    ),
-    Feature(
-        "storage-tasks",
-        "Files on file systems that are linked to S3",
-        ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
-        (
-            Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
-            Permission("fsx:DescribeDataRepositoryTasks", ANY_RESOURCE, "no list of tasks"),
-            Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
-            Permission(
-                "fsx:DescribeFileSystems",
-                ANY_RESOURCE,
-                "nothing changes if the mount shows the id of the file system, as in Studio",
-                optional=True,
-            ),
-            Permission(
-                "fsx:DescribeDataRepositoryAssociations",
-                ANY_RESOURCE,
-                "imports are not checked first; AWS reports later which paths are not linked",
-            ),
-        ),
-        changes=True,
     ),
     Feature(
         "node-actions",

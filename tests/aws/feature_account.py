@@ -20,7 +20,7 @@ from testbed.aws.ground import TRUST
 from testbed.aws.mlflow import add_mlflow
 from testbed.aws.observability import install_addon
 from testbed.aws.pricing import add_price_list
-from testbed.aws.state import DataRepositoryTask, Event, Profile, Space
+from testbed.aws.state import Event, Profile, Space
 from testbed.aws.studio import ROOT_MOUNT, SimulatedStudio, whole_file_system
 from testbed.aws.timeline import Timeline
 from tests.aws.conftest import KEY, REGION, add_observed
@@ -55,7 +55,7 @@ CHANGED = {
 
 
 class FeatureAccount:
-    """An account with clusters, logs, metrics and a task on S3.
+    """An account with clusters, logs and metrics.
 
     Args:
         endpoint: Where it is.
@@ -103,9 +103,6 @@ class FeatureAccount:
         self._studio.write(account, others=ROOT_MOUNT + whole_file_system(self._disk))
         add_mlflow(account, REGION)
         add_price_list(account, REGION)
-        account.tasks[REGION] = [
-            DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
-        ]
         eks = account.clusters[REGION][1]
         eks.events = [Event(datetime.now(UTC), "Scaling up.")]
         self.endpoint.calls.clear()
@@ -114,12 +111,10 @@ class FeatureAccount:
     def names(self) -> Mapping[str, str]:
         """What the command lines name by what the account has."""
         eks = self.endpoint.account.clusters[REGION][1]
-        task = self.endpoint.account.tasks[REGION][0]
         return {
             "event": event_id(eks, eks.events[0]),
             "eks_node": eks.nodes[0].instance_id,
             "linked": str(self._studio.mount_point / "data"),
-            "task": task.task_id,
             "tracking_server": self.endpoint.account.mlflow[REGION][0].arn,
             "mlflow_app": self.endpoint.account.mlflow[REGION][1].arn,
             "lifecycle": str(self._studio.folder / "lifecycle.toml"),

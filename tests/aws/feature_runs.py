@@ -78,12 +78,6 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "mlflow-app": mlflow_run("{mlflow_app}"),
     "prices": (SUBMIT,),
-    "storage-tasks": (
-        ("storage", "export", "{linked}", "--by", "aws"),
-        ("storage", "import", "{linked}"),
-        ("storage", "tasks"),
-        ("storage", "cancel", "{task}"),
-    ),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--cluster", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--cluster", "ml-cluster", "--yes"),

@@ -144,14 +144,6 @@ CLUSTER_FACTS = (
         "From a space, run `ssh USER@HOST true` with the host that `hpj nodes NAME` shows for a login node.",
     ),
     Fact(
-        "one-task-a-file-system",
-        "FSx runs one data repository task per file system at a time, and expects paths relative to the file system's root.",
-        ("hyperpod_jlab/features/storage/aws.py",),
-        "`hpj storage export` and `import` fail with FSx's reason.",
-        "by hand",
-        "Run `hpj storage export FOLDER --by aws` twice in a row, then `hpj storage tasks`.",
-    ),
-    Fact(
         "eks-node-metrics",
         "Container Insights names nodes of HyperPod by `InstanceId` and `NodeName` (`hyperpod-INSTANCE`), with `hyperpod_node_health_status_*`.",
         ("hyperpod_jlab/features/metrics/aws.py",),
