@@ -9,8 +9,8 @@ readonly WORK=$PWD/.ci-work
 readonly VENV=$WORK/venv
 # pydantic and click alone are 7.7 of them; regex, tomlkit and pathspec are 3.26.
 # The front end has 0.9, of which it may have 250 kB gzip (check_wheel_content.py).
-# What reads and shows training metrics, and ports on Slurm, are 0.2; executed notebooks, MLflow, environments and notebook jobs 0.2; cost, usage,
-# bill and budgets 0.2.
+# What reads and shows training metrics, and ports on Slurm, are 0.2; executed notebooks, MLflow, environments and notebook jobs 0.2; cost and
+# usage 0.1.
 readonly MAX_ADDED_MB=16.4
 
 build_wheel() {

@@ -43,8 +43,6 @@ OF_THE_DOMAIN = {
 }
 """What templates know more narrowly than features do."""
 
-FILE_SYSTEMS = "arn:{partition}:fsx:{region}:{account}:file-system/*"
-
 TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
 """What of SageMaker is tagged by `hpj admin`."""
 
@@ -66,8 +64,6 @@ PASSED_TO = {"iam:PassRole": "sagemaker.amazonaws.com"}
 
 NO_SMALLER = {
     "cloudwatch:GetMetricData": "Metrics are not a resource in IAM, which defines only data sets.",
-    "ce:GetCostAndUsage": "IAM defines only billing views, and the account's own has a name that AWS makes.",
-    "ce:GetCostForecast": "IAM defines only billing views, and the account's own has a name that AWS makes.",
     "cloudwatch:ListMetrics": "Metrics are not a resource in IAM, which defines only data sets.",
 }
 """Why an action is on every resource though IAM knows resources for it. Of all others it knows none."""
@@ -102,8 +98,6 @@ def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permis
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
         resources = list(tagged) if one.resource == feature.ANY_RESOURCE else resources
-    if one.resource == feature.FSX:
-        resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
         # Everybody reads the tags of their own role, of which nobody knows the path.
         known = {} if one.action == "iam:ListRoleTags" else OF_THE_DOMAIN
@@ -169,9 +163,7 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
         Block("reading", reading_features(), of_eks="HasEks"),
         Block("node-actions", ("node-actions",)),
         Block("terminal", ("terminal", "ssh")),
-        Block("storage-tasks", ("storage-tasks",)),
         Block("mlflow-app", ("mlflow-app",)),
-        Block("bill", ("bill",)),
         Block("admin", domain_features(), of_eks="HasEks"),
         Block("admin-clusters", cluster_features(), of_eks="HasEks"),
     ),

@@ -141,19 +141,12 @@ def test_the_events_of_a_cluster_and_why_one_of_them_came(
     expect(rows.nth(0)).to_contain_text("Lost orchestration-ready.")
 
 
-def test_what_aws_has_dropped_stays_and_says_so(
+def test_the_rows_stay_when_aws_refuses(
     account: tuple[LabServer, Endpoint], page: Page, aws: Endpoint, eks: Cluster
 ) -> None:
     shown = open_events(account, page, "research-eks")
     expect(shown.get_by_text("Scaling up.")).to_be_visible()
-    begin = datetime.now(UTC) - timedelta(minutes=59)
-    eks.events += [Event(begin + timedelta(seconds=n), f"Event {n}.") for n in range(500)]
-    shown.get_by_role("button", name="Refresh", exact=True).click()
-    expect(shown.get_by_text("503 rows")).to_be_visible()
-    expect(shown.get_by_role("columnheader", name="Source")).to_have_count(0)
     shown.get_by_role("searchbox").fill("scaling")
-    expect(shown.get_by_text("1 row", exact=True)).to_be_visible()
-    expect(shown.locator("tbody tr")).to_contain_text("journal")
     # The old rows stay, with their age, where the right is taken away.
     aws.faults.deny(EVENTS)
     shown.get_by_role("button", name="Refresh", exact=True).click()

@@ -1,39 +1,25 @@
-"""Charts of the metrics of HyperPod clusters and of runs, on the testbed's AWS and a real Prometheus."""
+"""Charts of the metrics of HyperPod clusters, on the testbed's AWS."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_page import RUN_PAGE, execute, open_lab, open_run, open_tab, use_theme, violations
+from lab_page import execute, open_lab, open_tab, use_theme, violations
 from lab_server import LabServer, lab_server
 from playwright.sync_api import Page, expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
-from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import client_environment, example_account
 from testbed.aws.example_telemetry import add_telemetry
-from testbed.aws.observability import install_addon, observe_eks, scrapes
 from testbed.aws.server import AwsServer
-from testbed.prometheus import Prometheus
-from tests.storage.forged_runs import forge_run
 
 REGION = "us-west-2"
-RUN, LOCAL_RUN = "20261122-160000-train", "20261122-170000-tryout"
-CONFIG = """
-[storage]
-path = "{fsx}"
-[clusters.eks]
-orchestrator = "kubernetes"
-hyperpod = "research-eks"
-"""
 PAGE = ".jp-HyperPod-ClusterPage"
 
 
@@ -45,31 +31,6 @@ def account(tmp_path: Path) -> Iterator[tuple[LabServer, Endpoint]]:
     with AwsServer(endpoint) as aws:
         environment = client_environment(aws.url, REGION)
         with lab_server(tmp_path / "home", environment=environment) as server:
-            yield server, endpoint
-    assert endpoint.drift == []
-
-
-@pytest.fixture
-def observed(tmp_path: Path) -> Iterator[tuple[LabServer, Endpoint]]:
-    """A Lab with a run that was on three nodes of a cluster with the observability add-on, and one that was on this machine."""
-    endpoint = Endpoint(example_account(REGION))
-    cluster = endpoint.account.clusters[REGION][1]
-    nodes = [node.instance_id for node in cluster.nodes[:3]]
-    pods = {name: (f"{object_name(RUN)}-worker-{at}",) * 2 for at, name in enumerate(nodes)}
-    scraped = scrapes(hours=2)
-    observe_eks(scraped, cluster, pods=pods)
-    home = tmp_path / "home"
-    partition = Partition(home / "fsx")
-    with AwsServer(endpoint) as aws, Prometheus(scraped) as prometheus:
-        install_addon(endpoint.account, REGION, "research", aws.url, prometheus.url)
-        forge_run(
-            *(partition, RUN, "eks", "kubernetes"),
-            ([f"hyperpod-{name}" for name in nodes], -90, -20),
-        )
-        forge_run(partition, LOCAL_RUN, "local", "local", (["here"], -30, -20))
-        config = CONFIG.format(fsx=partition.root)
-        environment = client_environment(aws.url, REGION)
-        with lab_server(home, config=config, environment=environment) as server:
             yield server, endpoint
     assert endpoint.drift == []
 
@@ -149,48 +110,3 @@ def test_what_is_missing_is_said(account: tuple[LabServer, Endpoint], page: Page
     aws.faults.deny("cloudwatch:GetMetricData")
     page.locator(PAGE).get_by_label("Time").select_option("Last day")
     expect(page.locator(PAGE).get_by_role("alert")).to_contain_text("cloudwatch:GetMetricData")
-
-
-def test_metrics_of_a_run(
-    observed: tuple[LabServer, Endpoint], page: Page, console: list[str]
-) -> None:
-    lab, aws = observed
-    open_lab(page, lab)
-    shown = open_run(page, RUN)
-    expect(shown.get_by_role("tab", name="Metrics")).to_be_visible()
-    page.wait_for_timeout(500)
-    assert aws.calls == []  # nobody looks at them
-    shown.get_by_role("tab", name="Metrics").click()
-    charts = shown.get_by_role("img", name="Latest")
-    expect(charts).to_have_count(8)
-    expect(shown).to_contain_text("Source: Amazon Managed Service for Prometheus")
-    assert Counter(call.action for call in aws.calls) == {
-        "sagemaker:DescribeCluster": 1,
-        "eks:DescribeAddon": 1,
-        "aps:QueryMetrics": 8,
-    }
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
-        use_theme(page, theme)
-        page.wait_for_timeout(300)
-        assert violations(page, RUN_PAGE) == []
-        picture(page, f"run-metrics-{theme.rpartition(' ')[2].lower()}")
-    # By the keyboard alone: the second of its nodes.
-    shown.get_by_role("combobox", name="Node").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    node = aws.account.clusters[REGION][1].nodes[1].instance_id
-    expect(shown.get_by_role("combobox", name="Node")).to_have_value(f"hyperpod-{node}")
-    expect(
-        shown.get_by_role("img", name="EFA received per node. Latest 3.73 GiB/s")
-    ).to_be_visible()
-    before = len(aws.calls)
-    for tab in ("Log", "Metrics"):
-        shown.get_by_role("tab", name=tab, exact=True).click()
-    page.wait_for_timeout(500)
-    assert len(aws.calls) == before  # it is over: nothing new can be there
-    execute(page, "hyperpod:open-run", {"runId": LOCAL_RUN})
-    local = page.locator(RUN_PAGE).locator("visible=true")
-    expect(local.get_by_role("tab", name="Settings")).to_be_visible()
-    expect(local.get_by_role("tab", name="Metrics")).to_have_count(0)
-    assert local.get_by_role("alert").count() == 0
-    assert [line for line in console if "exception" in line] == []

@@ -7,7 +7,7 @@ import click
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
 
 _HELP = """\
-Tasks of administrators: mount a file system in the spaces of a Studio domain, create and change HyperPod clusters, set up budgets, and print IAM policies.
+Tasks of administrators: mount a file system in the spaces of a Studio domain, create and change HyperPod clusters, and print IAM policies.
 """
 
 _COMMANDS = (
@@ -50,10 +50,6 @@ _COMMANDS = (
                 "Delete a cluster; keep its data.",
             ),
         ),
-    ),
-    Section(
-        "Costs",
-        (Entry("budget", "admin.budget.commands", "Set up a monthly AWS budget with alerts."),),
     ),
     Section(
         "IAM",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import json
+import re
+from urllib.parse import quote, urlencode
 
 from hyperpod_jlab.aws.studio import parse_arn
 
@@ -12,6 +14,9 @@ _CONSOLES = {
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
 """Consoles by partition. Those of other partitions are not public, so they have no links."""
+
+COST_TAG = "ClusterName"
+"""The tag by which AWS assigns costs to a cluster: AWS' own guides for HyperPod put it on clusters."""
 
 
 def cluster_console(arn: str, name: str) -> str | None:
@@ -44,6 +49,35 @@ def eks_console(arn: str) -> str | None:
         arn: Its ARN.
     """
     return _page(arn, "eks/home", f"/clusters/{quote(arn.rpartition('/')[2], safe='')}")
+
+
+def costs_console(name: str, region: str | None) -> str | None:
+    """The costs of this month of everything with a HyperPod cluster's tag, by day, in Cost Explorer. AWS charges nothing for the page.
+
+    Args:
+        name: The cluster's name.
+        region: Its region. Only the consoles of AWS' commercial regions have this page.
+    """
+    if region is not None and re.match(r"cn-|us-gov|us-iso|eu-isoe|eusc", region):
+        return None
+    tag, value = ({"value": text, "displayValue": text} for text in (COST_TAG, name))
+    dimension = {"id": "TagKey", "displayValue": "Tag"}
+    found = {
+        "dimension": dimension,
+        "operator": "INCLUDES",
+        "values": [value],
+        "growableValue": tag,
+    }
+    query = {
+        "chartStyle": "STACK",
+        "costAggregate": "unBlendedCost",
+        "filter": json.dumps([found], separators=(",", ":")),
+        "granularity": "Daily",
+        "groupBy": '["UsageType"]',
+        "historicalRelativeRange": "MONTH_TO_DATE",
+    }
+    fragment = urlencode(query, quote_via=quote, safe=":,")
+    return f"https://{_CONSOLES['aws']}/costmanagement/home#/cost-explorer?{fragment}"
 
 
 def log_group(arn: str, name: str) -> str:

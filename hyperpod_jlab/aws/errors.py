@@ -83,7 +83,7 @@ _NOT_FOUND = frozenset(
         "ResourceNotFoundException",
     }
 )
-_IN_USE = frozenset({"ConflictException", "DuplicateRecordException", "ResourceInUse"})
+_IN_USE = frozenset({"ConflictException", "ResourceInUse"})
 _INVALID = frozenset(
     {
         "BadRequest",
@@ -96,14 +96,6 @@ _INVALID = frozenset(
 
 
 _IAM_NAMES = {
-    "budgets:CreateBudget": "budgets:ModifyBudget",
-    "budgets:CreateNotification": "budgets:ModifyBudget",
-    "budgets:DeleteBudget": "budgets:ModifyBudget",
-    "budgets:DeleteNotification": "budgets:ModifyBudget",
-    "budgets:DescribeBudget": "budgets:ViewBudget",
-    "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
-    "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
-    "budgets:UpdateBudget": "budgets:ModifyBudget",
     "s3:ListObjectsV2": "s3:ListBucket",
     "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
 }

@@ -65,15 +65,6 @@ TRACKING_SERVER = "arn:{partition}:sagemaker:{region}:{account}:mlflow-tracking-
 MLFLOW_APP = "arn:{partition}:sagemaker:{region}:{account}:mlflow-app/*"
 """An MLflow App."""
 
-BUDGET = "arn:{partition}:budgets::{account}:budget/hyperpod-jlab-*"
-"""A budget that `hpj` makes; budgets belong to no region."""
-
-FSX = "arn:{partition}:fsx:{region}:{account}:*"
-"""A file system of FSx and its tasks: creating a task is an action on both."""
-
-FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
-"""A data repository task of FSx."""
-
 SHELL_DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/SSM-SessionManagerRunShell"
 """The account's preferences of Session Manager, which opens terminals."""
 
@@ -120,7 +111,6 @@ class Feature:
         commands: Its commands, or where it is in JupyterLab.
         permissions: The permissions of its calls.
         changes: Whether it changes something, or gives people access to something that does, so that it must be granted explicitly.
-        paid: Whether AWS charges for its requests, so that it must be granted explicitly.
     """
 
     name: str
@@ -128,7 +118,6 @@ class Feature:
     commands: tuple[str, ...]
     permissions: tuple[Permission, ...]
     changes: bool = False
-    paid: bool = False
 
     @property
     def for_admins(self) -> bool:
@@ -275,31 +264,6 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         changes=True,
     ),
     Feature(
-        "admin-budget",
-        "Budgets of HyperPod clusters",
-        (
-            "`hpj admin budget plan`",
-            "`hpj admin budget apply`",
-            "`hpj admin budget destroy`",
-        ),
-        (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no plan"),
-            Permission("sagemaker:ListTags", CLUSTER, "no plan without --tag"),
-            Permission("budgets:ViewBudget", BUDGET, "no plan"),
-            Permission(
-                "budgets:ListTagsForResource",
-                BUDGET,
-                "no plan if there is a budget, because tags show which ones hpj made",
-            ),
-            Permission("budgets:ModifyBudget", BUDGET, "no changes"),
-            Permission("budgets:TagResource", BUDGET, "no new budget, because it gets a tag"),
-            Permission(
-                "sagemaker:ListComputeQuotas", ANY_RESOURCE, "the quotas of teams are not shown"
-            ),
-        ),
-        changes=True,
-    ),
-    Feature(
         "admin-facts",
         "Check assumptions about AWS",
         ("`hpj doctor --aws`",),
@@ -438,7 +402,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "no journal of older events; for a cluster without events, AWS's message is shown",
+                "for a cluster without events, AWS's message is shown",
                 optional=True,
             ),
         ),
@@ -483,14 +447,14 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "prometheus",
-        "Metrics of clusters, nodes and runs in Amazon Managed Service for Prometheus",
+        "Metrics of clusters and nodes in Amazon Managed Service for Prometheus",
         ("hpj metrics --cluster NAME", "hpj metrics RUN"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
-                "only metrics of runs, because metrics of a cluster are found by its nodes",
+                "no metrics of a cluster, which are found by its nodes",
             ),
             # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
             *(
@@ -586,58 +550,13 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "prices",
-        "Prices of instance types from the AWS Price List, and the share of the cluster's budget",
+        "Prices of instance types from the AWS Price List",
         ("hpj submit --dry-run", "hpj cost"),
         (
             Permission(
                 "pricing:GetProducts", ANY_RESOURCE, "only prices of the configuration are used"
             ),
-            # Most clusters have no budget, so the estimate does not tell of it.
-            Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "no share of the budget", optional=True
-            ),
-            Permission("budgets:ViewBudget", BUDGET, "no share of the budget", optional=True),
         ),
-    ),
-    Feature(
-        "bill",
-        "The bill of a HyperPod cluster from Cost Explorer",
-        ("hpj bill NAME",),
-        (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no bill"),
-            Permission("sagemaker:ListTags", CLUSTER, "no bill without --tag"),
-            Permission("budgets:ViewBudget", BUDGET, "no budget beside the bill", optional=True),
-            Permission("ce:GetCostAndUsage", ANY_RESOURCE, "no bill"),
-            Permission("ce:GetCostForecast", ANY_RESOURCE, "no forecast"),
-            Permission(
-                "ce:ListCostAllocationTags",
-                ANY_RESOURCE,
-                "if there are no costs, the reason is unknown",
-            ),
-        ),
-        paid=True,
-    ),
-    Feature(
-        "storage-tasks",
-        "Files on file systems that are linked to S3",
-        ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
-        (
-            Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
-            Permission("fsx:DescribeDataRepositoryTasks", ANY_RESOURCE, "no list of tasks"),
-            Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
-            Permission(
-                "fsx:DescribeFileSystems",
-                ANY_RESOURCE,
-                "nothing changes if the mount shows the id of the file system, as in Studio",
-                optional=True,
-            ),
-            Permission(
-                "fsx:DescribeDataRepositoryAssociations",
-                ANY_RESOURCE,
-                "imports are not checked first; AWS reports later which paths are not linked",
-            ),
-        ),
-        changes=True,
     ),
     Feature(
         "node-actions",
@@ -737,14 +656,14 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
     """Features by their names.
 
     Args:
-        names: The names; empty: all features that change nothing, cost nothing and are not for admins.
+        names: The names; empty: all features that change nothing and are not for admins.
         features: The features to choose from.
 
     Raises:
         InvalidInputError: A name is unknown.
     """
     if not names:
-        return [item for item in features if not (item.changes or item.paid or item.for_admins)]
+        return [item for item in features if not (item.changes or item.for_admins)]
     by_name = {feature.name: feature for feature in features}
     for name in names:
         if name not in by_name:

@@ -45,10 +45,7 @@ def format_estimate(estimate: Estimate) -> str:
 
 
 def _share(one: QuotaShare) -> str:
-    if one.unit in {"GPUs", "GPU-hours"}:
-        return f"{one.share:.0%} of the {one.unit} of {one.quota}"
-    spent = f"{money(one.used, one.unit)} of {money(one.nominal, one.unit)}"
-    return f"{one.share:.0%} of the month's {one.quota}, of which {spent} are spent"
+    return f"{one.share:.0%} of the {one.unit} of {one.quota}"
 
 
 def short_cost(cost: Cost) -> str:

@@ -268,30 +268,6 @@ class Quota:
 
 
 @dataclass(frozen=True)
-class AccountLimit:
-    """A limit of the GPU-hours of an account in the scheduler's accounting.
-
-    Attributes:
-        account: The account.
-        gpu_hours: The desired limit.
-        current_gpu_hours: The limit now; null: none.
-        commands: The commands that set it.
-        notes: What else it needs, a sentence each.
-    """
-
-    account: str
-    gpu_hours: float
-    current_gpu_hours: float | None = None
-    commands: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def is_set(self) -> bool:
-        """Whether it is as desired."""
-        return self.current_gpu_hours == self.gpu_hours
-
-
-@dataclass(frozen=True)
 class Queue:
     """A queue of jobs. Times are in seconds.
 

@@ -267,7 +267,7 @@ def idle_cost(
     Args:
         paid_node_hours: Node hours that are paid, by type.
         used_node_hours: Node hours that jobs were given, in the same period.
-        prices: The price of a node hour by type, such as those of the bill.
+        prices: The price of a node hour by type.
     """
     rows = []
     for name, paid in paid_node_hours.items():

@@ -35,7 +35,6 @@ class EventRow:
         description: AWS' message.
         reason: Why it failed; known once its details were read.
         times: How often AWS repeated it within a short time.
-        journal: Whether it comes from this machine's journal because AWS no longer lists it.
     """
 
     event_id: str
@@ -47,7 +46,6 @@ class EventRow:
     description: str | None = None
     reason: str | None = None
     times: int = 1
-    journal: bool = False
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ STATE_MEANINGS: Final[dict[State, str]] = {
 }
 """Descriptions of the states."""
 
-Verb = Literal["hydrate", "release", "export"]
+Verb = Literal["hydrate", "release"]
 
 _STATE_BY_ACTION: Final[dict[str, State]] = {"ARCHIVE": "exporting", "RESTORE": "hydrating"}
 _EXISTS, _DIRTY, _RELEASED, _ARCHIVED = 0x1, 0x2, 0x4, 0x8
@@ -162,7 +162,7 @@ class FileDecision:
     hint: str | None = None
 
 
-_EXPORT_AGAIN_HINT = "export it again first: hpj storage export"
+_EXPORT_HINT = "export it first: aws fsx create-data-repository-task --type EXPORT_TO_REPOSITORY"
 
 _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
     "hydrate": (
@@ -173,21 +173,13 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
         (_RELEASED, 0, FileDecision("nothing", "it is released")),
         (
             *(0, _ARCHIVED),
-            FileDecision("refused", "it has no copy in S3", "export it first: hpj storage export"),
+            FileDecision("refused", "it has no copy in S3", _EXPORT_HINT),
         ),
-        (_DIRTY, 0, FileDecision("refused", STATE_MEANINGS["dirty"], _EXPORT_AGAIN_HINT)),
-        (_LOST, 0, FileDecision("refused", STATE_MEANINGS["lost"], _EXPORT_AGAIN_HINT)),
+        (_DIRTY, 0, FileDecision("refused", STATE_MEANINGS["dirty"], _EXPORT_HINT)),
+        (_LOST, 0, FileDecision("refused", STATE_MEANINGS["lost"], _EXPORT_HINT)),
         (
             *(_NEVER_RELEASE, 0),
             FileDecision("refused", "it is marked as never released", "lfs hsm_clear --norelease"),
-        ),
-    ),
-    "export": (
-        (_RELEASED, 0, FileDecision("nothing", "its copy in S3 is current")),
-        (_ARCHIVED, _DIRTY | _LOST, FileDecision("nothing", "its copy in S3 is current")),
-        (
-            *(_NEVER_ARCHIVE, 0),
-            FileDecision("refused", "it is marked as never exported", "lfs hsm_clear --noarchive"),
         ),
     ),
 }
@@ -198,7 +190,7 @@ def decide(verb: Verb, file: FileState) -> FileDecision:
     """Whether to send the request to Lustre. Lustre would also refuse, but with an error number, and the same one for all files of a request."""
     if file.action is not None:
         meaning = STATE_MEANINGS[file.state]
-        is_under_way = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
+        is_under_way = (verb, file.state) == ("hydrate", "hydrating")
         return FileDecision(
             "nothing" if is_under_way else "refused",
             meaning,

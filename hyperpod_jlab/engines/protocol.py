@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.check import CheckStep
     from hyperpod_jlab.core.cluster import (
-        AccountLimit,
         ChangeField,
         Cluster,
         Job,
@@ -385,26 +384,6 @@ class Ports(Protocol):
         ...
 
 
-class AccountLimits(Protocol):
-    """Limits of accounts in the scheduler's accounting, for admins with the permission."""
-
-    async def account_limit(self, account: str, gpu_hours: float) -> AccountLimit:
-        """What sets the limit of an account's GPU-hours, and the limit now. Changes nothing.
-
-        Raises:
-            NotFoundError: The accounting does not know the account.
-        """
-        ...
-
-    async def set_limit(self, limit: AccountLimit) -> None:
-        """Set a limit. Doing it again changes nothing.
-
-        Raises:
-            DeniedError: This user may not.
-        """
-        ...
-
-
 class NodeControl(Protocol):
     """Draining and resuming nodes, for users with the permission."""
 
@@ -535,11 +514,6 @@ class Orchestrator(Submitting, Observing, ABC):
     @property
     def node_control(self) -> NodeControl | None:
         """Draining and resuming nodes."""
-        return None
-
-    @property
-    def account_limits(self) -> AccountLimits | None:
-        """Limits of accounts."""
         return None
 
     @property

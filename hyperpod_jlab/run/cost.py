@@ -291,14 +291,14 @@ def _utilization(bundle: BundleReader, deadline: Deadline) -> float | None:
 
 @dataclass(frozen=True)
 class QuotaShare:
-    """What share of a team's quota or budget a run takes.
+    """What share of a team's quota a run takes.
 
     Attributes:
-        quota: Whose it is: such as ``queue team-a`` of Kueue, ``account research`` of Slurm, or ``AWS budget`` of the month.
-        unit: ``GPUs``, ``GPU-hours``, or the budget's currency.
+        quota: Whose it is: such as ``queue team-a`` of Kueue, or ``account research`` of Slurm.
+        unit: ``GPUs`` or ``GPU-hours``.
         nominal: The quota in its unit.
         used: What is used of it now.
-        share: The share that the run takes: of GPUs while it runs, of GPU-hours and money until its time limit. More than 1 does not fit.
+        share: The share that the run takes: of GPUs while it runs, of GPU-hours until its time limit. More than 1 does not fit.
     """
 
     quota: str
@@ -320,7 +320,7 @@ class Estimate:
         gpu_hours: The same in GPU-hours; null like `gpus`, too.
         gpus: GPUs, or other accelerators, that it would have at once; null if a native file does not tell.
         prices: The prices that were used.
-        shares: The quotas and the budget of its team, with the share of each that it takes.
+        shares: The quotas of its team, with the share of each that it takes.
         notes: What is missing or assumed, one sentence each.
     """
 
@@ -359,10 +359,7 @@ async def estimate(
     read = await read_prices(hyperpod.clusters, hyperpod.settings, cluster, types)
     notes = read.notes if known.problem is None else (*read.notes, known.problem)
     found = estimate_of(spec, candidates, read.prices, time_limit, facts=facts, notes=notes)
-    quotas, (budget, more) = await asyncio.gather(
-        _quota_shares(hyperpod, spec, cluster, found), _budget_share(hyperpod, cluster, found)
-    )
-    return replace(found, shares=(*quotas, *budget), notes=(*found.notes, *more))
+    return replace(found, shares=await _quota_shares(hyperpod, spec, cluster, found))
 
 
 async def _quota_shares(
@@ -385,31 +382,6 @@ async def _quota_shares(
             return _shares_of_queue(spec.queue, queues.value, found.gpus)
     except (TimeoutError, HyperpodError):
         return ()
-
-
-async def _budget_share(
-    hyperpod: Hyperpod, cluster: str, found: Estimate
-) -> tuple[tuple[QuotaShare, ...], tuple[str, ...]]:
-    """The share of the month's AWS budget of a HyperPod cluster; and why it is unknown."""
-    if found.at_most is None or not hyperpod.settings.clusters[cluster].at_aws:
-        return (), ()
-    from hyperpod_jlab.aws.budgets import read_spending
-
-    try:
-        async with asyncio.timeout(_QUOTAS_WAIT_S):
-            resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
-            clusters = hyperpod.hyperpod_clusters(resolved.region)
-            described = await clusters.describe(resolved.aws_name)
-    except (TimeoutError, HyperpodError):  # the checks of the cluster say so
-        return (), ()
-    try:
-        budget = await read_spending(described.arn, described.name)
-    except HyperpodError as error:
-        return (), (f"the AWS budget is unknown: {error.message}",)
-    if budget is None or not budget.limit or budget.currency != found.currency:
-        return (), ()
-    share = round(found.at_most / budget.limit, 4)
-    return (QuotaShare("AWS budget", budget.currency, budget.limit, budget.spent, share),), ()
 
 
 def _shares_of_hours(allowances: Sequence[Allowance], gpu_hours: float) -> tuple[QuotaShare, ...]:

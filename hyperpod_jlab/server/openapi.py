@@ -82,7 +82,6 @@ _NAMES = {
     "MountInfo": "StoragePlace",
     "Reach": "HyperpodReach",
     "Resource": "Device",
-    "RunMetricSets": "RunMetrics",
     "SearchHit": "LogHit",
     "SearchResult": "LogHits",
     "SentFile": "CodeFile",

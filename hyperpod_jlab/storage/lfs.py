@@ -27,11 +27,7 @@ _TIMEOUT = 60.0
 _BATCH_SIZE, _MAX_ARGUMENT_BYTES = 200, 100_000
 """Maximum files per call, and bytes of their paths."""
 
-_REQUESTS: dict[Verb, str] = {
-    "hydrate": "hsm_restore",
-    "release": "hsm_release",
-    "export": "hsm_archive",
-}
+_REQUESTS: dict[Verb, str] = {"hydrate": "hsm_restore", "release": "hsm_release"}
 _STATE = re.compile(rb"\(0x([0-9a-f]+)\)[^\n]*?(?:, archive_id:(\d+))?\n")
 _ACTION = re.compile(rb"(\w+)(?: ([^\n]*))?\n")
 _NOTHING = "NOOP"

@@ -9,9 +9,6 @@ export type IRunCost = Schema<'RunCost'>;
 /** What a run would cost. */
 export type IEstimate = Schema<'Estimate'>;
 
-/** The bill of AWS for a cluster beside our own count. */
-export type IBill = Schema<'ComparedBill'>;
-
 /** A period may have a million jobs. */
 const TIMEOUT_SECONDS = 120;
 
@@ -27,23 +24,6 @@ export class CostClient {
       timeout: TIMEOUT_SECONDS
     });
   }
-
-  /** The bill, if AWS was asked in the last hours. */
-  bill(cluster: string): Promise<IBill> {
-    return this._client.get(billPath(cluster), { timeout: TIMEOUT_SECONDS });
-  }
-
-  /** Ask AWS for the bill, which costs money. */
-  askForBill(cluster: string): Promise<IBill> {
-    const body: Schema<'BillRequest'> = { ask: true, refresh: true };
-    return this._client.post(billPath(cluster), body, {
-      timeout: TIMEOUT_SECONDS
-    });
-  }
-}
-
-function billPath(cluster: string): string {
-  return `clusters/${encodeURIComponent(cluster)}/bill`;
 }
 
 /** What the rest needs of it; tests give one of their own. */

@@ -29,11 +29,9 @@ export function estimateWords(
     : { text: texts.join(' · '), hint: lines.map(sentenceText).join('\n') };
 }
 
-/** Whose quota or budget a run takes a share of. */
+/** Whose quota a run takes a share of. */
 function quotaText({ quota, unit }: IShare, trans: TranslationBundle): string {
-  return isMoney(unit)
-    ? trans.__('the month’s %1', quota)
-    : trans.__('the %1 of %2', unit, quota);
+  return trans.__('the %1 of %2', unit, quota);
 }
 
 function shareText(one: IShare, trans: TranslationBundle): string {
@@ -41,16 +39,14 @@ function shareText(one: IShare, trans: TranslationBundle): string {
   return trans.__('%1% of %2', percent, quotaText(one, trans));
 }
 
-/** What is used of a quota or budget without the run. */
+/** What is used of a quota without the run. */
 function usedText(one: IShare, trans: TranslationBundle): string {
-  const [used, nominal] = [one.used, one.nominal].map(value =>
-    isMoney(one.unit) ? moneyText(value, one.unit) : hoursText(value)
+  return trans.__(
+    '%1: %2 of %3 used',
+    quotaText(one, trans),
+    hoursText(one.used),
+    hoursText(one.nominal)
   );
-  return trans.__('%1: %2 of %3 used', quotaText(one, trans), used, nominal);
-}
-
-function isMoney(unit: string): boolean {
-  return unit !== 'GPUs' && unit !== 'GPU-hours';
 }
 
 function estimateText(

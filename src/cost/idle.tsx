@@ -1,25 +1,22 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type { Schema } from '../api';
 import { Bar } from '../clusters/bar';
 import { hoursText, moneyText } from '../components/words';
+import type { IUsageReport } from './client';
 
 /**
  * Nodes that are there and that no job had, with what that costs.
  */
 export function IdleTable(props: {
-  rows: readonly (Schema<'IdleRow'> & { readonly cluster?: string })[];
+  rows: IUsageReport['idle'];
   currency: string;
-  /** What the hours of the nodes are called: paid, or present. */
-  label: string;
   trans: TranslationBundle;
 }): JSX.Element | null {
-  const { currency, label, rows, trans } = props;
+  const { currency, rows, trans } = props;
   if (rows.length === 0) {
     return null;
   }
-  const hasCluster = rows.some(row => row.cluster !== undefined);
   return (
     <section className="jp-HyperPod-Table" aria-label={trans.__('Idle nodes')}>
       <h2>{trans.__('Idle nodes')}</h2>
@@ -27,9 +24,9 @@ export function IdleTable(props: {
         <table>
           <thead>
             <tr>
-              {hasCluster && <th scope="col">{trans.__('Cluster')}</th>}
+              <th scope="col">{trans.__('Cluster')}</th>
               <th scope="col">{trans.__('Instance type')}</th>
-              <th scope="col">{label}</th>
+              <th scope="col">{trans.__('Node-hours')}</th>
               <th scope="col">{trans.__('Allocated')}</th>
               <th scope="col">{trans.__('Idle')}</th>
               <th scope="col">{trans.__('Cost of idle nodes')}</th>
@@ -39,7 +36,7 @@ export function IdleTable(props: {
           <tbody>
             {rows.map(row => (
               <tr key={`${row.cluster} ${row.instance_type}`}>
-                {hasCluster && <th scope="row">{row.cluster}</th>}
+                <th scope="row">{row.cluster}</th>
                 <th scope="row">{row.instance_type}</th>
                 <td>{hoursText(row.paid_hours)}</td>
                 <td>{hoursText(row.used_hours)}</td>

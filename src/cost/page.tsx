@@ -9,7 +9,6 @@ import { saveText } from '../components/saveText';
 import { useLoaded } from '../components/useLoaded';
 import { WatchingPage } from '../components/watchingWidget';
 import { shortMomentText } from '../components/words';
-import { Bill } from './bill';
 import {
   firstMeasure,
   IUsageChart,
@@ -133,18 +132,10 @@ function Usage(
           <IdleTable
             rows={report.idle}
             currency={report.currency}
-            label={trans.__('Node-hours')}
             trans={trans}
           />
+          <Bills bills={report.bills} trans={trans} />
         </div>
-      )}
-      {model.choice.cluster !== null && (
-        <Bill
-          key={model.choice.cluster}
-          client={props.client}
-          cluster={model.choice.cluster}
-          trans={trans}
-        />
       )}
     </>
   );
@@ -374,6 +365,25 @@ function UsageTable(props: IReportProps & { chart: IUsageChart }): JSX.Element {
         </button>
       )}
     </section>
+  );
+}
+
+/** Where AWS shows what it charges for the clusters. */
+function Bills(props: {
+  bills: IUsageReport['bills'];
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { bills, trans } = props;
+  return bills.length === 0 ? null : (
+    <ul className="jp-HyperPod-Links" aria-label={trans.__('AWS bill')}>
+      {bills.map(({ cluster, url }) => (
+        <li key={cluster}>
+          <a href={url} target="_blank" rel="noopener noreferrer">
+            {trans.__('AWS bill of %1 in Cost Explorer', cluster)}
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -61,23 +61,6 @@ export function eventColumns(
       label: trans.__('Reason'),
       optional: true,
       render: row => valueText(row.reason)
-    },
-    {
-      name: 'journal',
-      label: trans.__('Source'),
-      optional: true,
-      render: row =>
-        row.journal === true ? (
-          <span
-            title={trans.__(
-              'AWS no longer lists this event. It comes from the server’s journal.'
-            )}
-          >
-            {trans.__('journal')}
-          </span>
-        ) : (
-          ''
-        )
     }
   ];
 }

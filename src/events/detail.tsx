@@ -65,13 +65,6 @@ function Detail(props: {
   return (
     <>
       <p>{event.description}</p>
-      {event.journal && (
-        <p className="jp-HyperPod-Table-note" role="note">
-          {trans.__(
-            'AWS no longer lists this event. It comes from the server’s journal.'
-          )}
-        </p>
-      )}
       <dl className="jp-HyperPod-facts">
         {facts
           .filter(([, value]) => value !== null)

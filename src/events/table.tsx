@@ -13,7 +13,7 @@ import { EVENT_LEVELS, EventLevel, IEventChoice, IEventPage } from './types';
 type Choices = Pick<IEventPage, 'groups' | 'instances'>;
 
 /**
- * The events of a HyperPod cluster, newest first, with those that only the journal has.
+ * The events of a HyperPod cluster, newest first.
  */
 export function EventsTable(props: {
   client: IEventClient;

@@ -52,7 +52,6 @@ export function pageActions(
     hasPorts: cluster =>
       look(cluster).then(found => found?.actions.includes('ports') ?? false),
     // AWS measures nodes of clusters on EKS; which of those are HyperPod's only AWS knows, which is not asked for a tab.
-    hasMetrics: run => run.orchestrator === 'kubernetes',
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runAgain(app, hyperPod, run)

@@ -44,9 +44,6 @@ export type IRunResources = Schema<'RunResources'>;
 /** The course of one measure. */
 export type IResourceSeries = Schema<'ResourceSeries'>;
 
-/** What was measured on a run's nodes: the mean over them, and each. */
-export type IRunMetrics = Schema<'RunMetrics'>;
-
 /**
  * The client of the server extension's run routes.
  */
@@ -113,11 +110,6 @@ export class RunClient {
   async notebookPath(runId: string): Promise<string | null> {
     const path = runPath(runId, 'cells');
     return (await this._client.get<Schema<'SentCells'>>(path)).path;
-  }
-
-  /** What AWS measured on its nodes. */
-  metrics(runId: string): Promise<IRunMetrics> {
-    return this._client.get(runPath(runId, 'metrics'));
   }
 
   /** What of its nodes can be reached now. */

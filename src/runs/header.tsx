@@ -50,8 +50,6 @@ export interface IRunActions {
   copyShell(command: string): void;
   /** Whether ports of a cluster's runs can be reached. */
   readonly hasPorts: (cluster: string) => Promise<boolean>;
-  /** Whether AWS may measure the nodes of a run. */
-  readonly hasMetrics: (run: IRun) => boolean;
   /** Show a port of a run's node in another tab of the browser. */
   openPort(run: IRun, nodeRank: number, port: number): void;
   /** Show a run's page in MLflow in another tab of the browser. */

@@ -18,7 +18,6 @@ import { IRunActions, RunHeader } from './header';
 import { NotebookTab } from './notebookTab';
 import { LazyTab } from './lazyTab';
 import { LogInStep } from './logInStep';
-import { MetricsTab } from './metricsTab';
 import { RunsModel } from './model';
 import { runNames } from './names';
 import { OverviewTab } from './overviewTab';
@@ -154,7 +153,6 @@ export class RunPage extends Panel {
       this.node.setAttribute('aria-label', run.name);
       this._chooseTab(run);
       this._offerNotebook(run);
-      this._offerMetrics(run);
     }
   }
 
@@ -217,16 +215,6 @@ export class RunPage extends Panel {
     this._tabs.add(titled(tab, trans.__('Notebook')), NOTEBOOK_AT);
   }
 
-  /** A tab for what AWS measured, where it measures anything. */
-  private _offerMetrics(run: IRun): void {
-    const { actions, runClient, trans } = this._options;
-    if (!this._hasMetrics && actions.hasMetrics(run)) {
-      this._hasMetrics = true;
-      const tab = new MetricsTab(runClient, run.run_id, trans);
-      this._tabs.add(titled(tab, trans.__('Metrics')));
-    }
-  }
-
   private readonly _onUse = (): void => this._used.emit();
 
   private readonly _used = new Signal<this, void>(this);
@@ -234,7 +222,6 @@ export class RunPage extends Panel {
   private readonly _tabs: TabbedWidgets;
   private readonly _resized: ResizeObserver;
   private _iconOf = '';
-  private _hasMetrics = false;
   private _hasNotebook = false;
   private _hasTab = false;
   private _isChoosing = false;

@@ -22,14 +22,13 @@ const GO_TO_PATH = 'filebrowser:go-to-path';
 
 const BRIEFLY = 3000;
 
-/** What can be done to files in which states; where none is known, AWS may do what it can. */
+/** What can be done to files in which states. */
 const FITS: Readonly<Record<FileAction, readonly (string | null)[]>> = {
   hydrate: ['released'],
-  release: ['archived', null],
-  export: ['local', 'exists', 'dirty', null]
+  release: ['archived']
 };
 
-const ACTIONS: readonly FileAction[] = ['hydrate', 'release', 'export'];
+const ACTIONS: readonly FileAction[] = ['hydrate', 'release'];
 
 /**
  * What the commands on files work with.
@@ -196,7 +195,7 @@ function only(sides: readonly IChoice[]): IChoice | null {
   return sides.length === 1 ? sides[0] : null;
 }
 
-/** States, or files of which none is known where nothing here can tell: AWS may be able to do something all the same. */
+/** States, or files of which none is known where nothing here can tell. */
 async function statesOrNone(
   tools: IFileTools,
   paths: readonly string[]
@@ -209,7 +208,7 @@ async function statesOrNone(
       tell(tools, error);
       return null;
     }
-    const why = { reason: error.message, hint: null, task: null };
+    const why = { reason: error.message, hint: null };
     const unknown = { done: 'unknown', state: null, progress: null, ...why };
     return paths.map(path => ({ path, ...unknown }));
   }

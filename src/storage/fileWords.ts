@@ -13,8 +13,6 @@ export function actionText(
       return trans.__('Restore from S3');
     case 'release':
       return trans.__('Release');
-    case 'export':
-      return trans.__('Export to S3');
   }
 }
 
@@ -48,11 +46,7 @@ export function stateText(state: string, trans: TranslationBundle): string {
 export function fileText(file: IStoredFile, trans: TranslationBundle): string {
   const words: (string | null)[] = [file.progress, file.reason, file.hint];
   if (file.done === 'asked') {
-    words.unshift(
-      file.task === null
-        ? trans.__('requested')
-        : trans.__('AWS task %1', file.task)
-    );
+    words.unshift(trans.__('requested'));
   }
   return words.filter(word => word !== null).join('; ');
 }

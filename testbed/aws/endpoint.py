@@ -17,10 +17,8 @@ import botocore.session
 
 from testbed.aws import (
     aps,
-    budgets,
     cbor_wire,
     cloudwatch,
-    cost_explorer,
     ec2,
     ec2_wire,
     eks,
@@ -67,8 +65,6 @@ SERVICES = {
     "monitoring": cloudwatch.SERVICE,
     "cloudtrail": trail.SERVICE,
     "pricing": pricing.SERVICE,
-    "ce": cost_explorer.SERVICE,
-    "budgets": budgets.SERVICE,
 }
 """By the name that requests are signed for."""
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.fsx_tasks import (
-    cancel_data_repository_task,
-    create_data_repository_task,
-    describe_data_repository_tasks,
-)
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.pages import page
 from testbed.aws.replies import ApiError
@@ -83,13 +78,7 @@ def _arn(request: Request, name: str) -> str:
 
 
 def _resource(request: Request) -> Resource:
-    """What is described is nothing narrower than all of it for IAM, also where file systems are named; a task is made on a file system, and cancelled itself."""
-    given = request.given
-    if "Type" in given and "FileSystemId" in given:
-        return Resource(given["FileSystemId"], _arn(request, given["FileSystemId"]))
-    if "TaskId" in given:
-        name = given["TaskId"]
-        return Resource(name, _arn(request, name).replace(":file-system/", ":task/"))
+    """What is described is nothing narrower than all of it for IAM, also where file systems are named."""
     return Resource(None, _arn(request, "*"))
 
 
@@ -98,9 +87,6 @@ SERVICE = Service(
     {
         "DescribeFileSystems": describe_file_systems,
         "DescribeDataRepositoryAssociations": describe_data_repository_associations,
-        "CreateDataRepositoryTask": create_data_repository_task,
-        "DescribeDataRepositoryTasks": describe_data_repository_tasks,
-        "CancelDataRepositoryTask": cancel_data_repository_task,
     },
     _resource,
 )

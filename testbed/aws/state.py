@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from testbed.aws.bills import Bills
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
@@ -17,7 +16,6 @@ from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
 if TYPE_CHECKING:
-    from testbed.aws.budgets import HeldBudget
     from testbed.aws.mlflow import MlflowHost
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -247,25 +245,6 @@ class LustreFileSystem:
     interfaces: list[str] = field(default_factory=list)
 
 
-@dataclass
-class DataRepositoryTask:
-    """A task between a file system and S3; `kind` and `report` as in the API. `failed` of the `total` files will not be done."""
-
-    task_id: str
-    file_system_id: str
-    kind: str
-    paths: list[str] = field(default_factory=list)
-    report: dict[str, Any] = field(default_factory=lambda: {"Enabled": False})
-    created: datetime = START
-    started: datetime | None = None
-    ended: datetime | None = None
-    lifecycle: str = "PENDING"
-    total: int = 10
-    succeeded: int = 0
-    failed: int = 0
-    release: dict[str, Any] | None = None
-
-
 @dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do; of a session with a policy of its own, no more than that allows."""
@@ -302,7 +281,6 @@ class Account:
         addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
         workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
         mlflow: MLflow tracking servers and Apps by region.
-        tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
         node_channel: Where sessions on nodes are answered; None: nowhere.
@@ -311,8 +289,6 @@ class Account:
         role_tags: The tags of roles by their names.
         trail: Records of CloudTrail, as JSON has them.
         products: Products of the Price List, as JSON has them.
-        bills: What Cost Explorer knows.
-        budgets: Budgets by name.
         nodes_are_connected: Systems Manager has heard of the nodes of clusters.
     """
 
@@ -335,7 +311,6 @@ class Account:
     addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
     workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
     mlflow: dict[str, list[MlflowHost]] = field(default_factory=dict)
-    tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
     node_channel: str | None = None
@@ -344,8 +319,6 @@ class Account:
     role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
     trail: list[dict[str, Any]] = field(default_factory=list)
     products: list[dict[str, Any]] = field(default_factory=list)
-    bills: Bills = field(default_factory=Bills)
-    budgets: dict[str, HeldBudget] = field(default_factory=dict)
     nodes_are_connected: bool = True
 
     def add_caller(

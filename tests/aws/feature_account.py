@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.storage.mounts import own_cache_folder
-from testbed.aws.bills import add_days
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
@@ -21,7 +20,7 @@ from testbed.aws.ground import TRUST
 from testbed.aws.mlflow import add_mlflow
 from testbed.aws.observability import install_addon
 from testbed.aws.pricing import add_price_list
-from testbed.aws.state import Account, DataRepositoryTask, Event, Profile, Space
+from testbed.aws.state import Event, Profile, Space
 from testbed.aws.studio import ROOT_MOUNT, SimulatedStudio, whole_file_system
 from testbed.aws.timeline import Timeline
 from tests.aws.conftest import KEY, REGION, add_observed
@@ -56,7 +55,7 @@ CHANGED = {
 
 
 class FeatureAccount:
-    """An account with clusters, logs, metrics and a task on S3.
+    """An account with clusters, logs and metrics.
 
     Args:
         endpoint: Where it is.
@@ -80,7 +79,7 @@ class FeatureAccount:
     def begin(self) -> None:
         """Put all of it as it is at first; the key may do everything, and nothing is remembered here."""
         if (folder := own_cache_folder()) is not None:
-            for name in ("instance-types.json", "price-list.json", "bills.json", "budgets.json"):
+            for name in ("instance-types.json", "price-list.json"):
                 (folder / name).unlink(missing_ok=True)
             for file in folder.glob("nodes-*.json"):
                 file.unlink()
@@ -104,10 +103,6 @@ class FeatureAccount:
         self._studio.write(account, others=ROOT_MOUNT + whole_file_system(self._disk))
         add_mlflow(account, REGION)
         add_price_list(account, REGION)
-        _add_bill(account)
-        account.tasks[REGION] = [
-            DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
-        ]
         eks = account.clusters[REGION][1]
         eks.events = [Event(datetime.now(UTC), "Scaling up.")]
         self.endpoint.calls.clear()
@@ -116,28 +111,16 @@ class FeatureAccount:
     def names(self) -> Mapping[str, str]:
         """What the command lines name by what the account has."""
         eks = self.endpoint.account.clusters[REGION][1]
-        task = self.endpoint.account.tasks[REGION][0]
         return {
             "event": event_id(eks, eks.events[0]),
             "eks_node": eks.nodes[0].instance_id,
             "linked": str(self._studio.mount_point / "data"),
-            "task": task.task_id,
             "tracking_server": self.endpoint.account.mlflow[REGION][0].arn,
             "mlflow_app": self.endpoint.account.mlflow[REGION][1].arn,
             "lifecycle": str(self._studio.folder / "lifecycle.toml"),
             "changed": str(self._changed),
             "disk": str(self._disk),
         }
-
-
-def _add_bill(account: Account) -> None:
-    """Give clusters the tag of their costs, and the first one costs of today."""
-    for cluster in account.clusters[REGION]:
-        cluster.tags["ClusterName"] = cluster.name
-    account.bills.cost_tags["ClusterName"] = "Active"
-    tags = {"ClusterName": account.clusters[REGION][0].name}
-    usage = [("USW2-Cluster:ml.p5.48xlarge", 96.0, 9438.72)]
-    add_days(account.bills, tags, usage, datetime.now(UTC).date().isoformat(), 1)
 
 
 def space_of(

@@ -11,7 +11,6 @@ BY_CLUSTER = ("--domain", "d-example", "--cluster", "ml-cluster")
 
 PER_USER = ("--partition-mode", "per-user", "--take-over", "--mounted-at", "{disk}")
 LIFECYCLE = (*PER_USER, "--lifecycle-file", "{lifecycle}")
-BUDGET = ("--amount", "5000", "--email", "team@example.com")
 _CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
 SLURM, SECOND = (
     str(_CLUSTERS / "slurm" / name)
@@ -21,9 +20,9 @@ ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
 SUBMIT = (
     *("submit", "--cluster", "on-eks", "--dry-run", "--command", "true"),
-    *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge", "--time-limit", "1h"),
+    *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
 )
-"""What EC2 says of the type is remembered, and the table knows it, too. A time limit has a share of the budget."""
+"""What EC2 says of the type is remembered, and the table knows it, too."""
 
 
 def mlflow_run(arn: str) -> tuple[tuple[str, ...], ...]:
@@ -67,16 +66,6 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "mlflow-app": mlflow_run("{mlflow_app}"),
     "prices": (SUBMIT,),
-    "bill": (
-        ("bill", "ml-cluster", "--yes"),
-        ("bill", "ml-cluster", "--tag", "ClusterName=nobody", "--yes"),
-    ),
-    "storage-tasks": (
-        ("storage", "export", "{linked}", "--by", "aws"),
-        ("storage", "import", "{linked}"),
-        ("storage", "tasks"),
-        ("storage", "cancel", "{task}"),
-    ),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--cluster", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--cluster", "ml-cluster", "--yes"),
@@ -102,11 +91,6 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "plan", *WIRING, *LIFECYCLE),
         ("admin", "plan", *BY_CLUSTER, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
-    ),
-    "admin-budget": (
-        ("admin", "budget", "apply", "research-eks", *BUDGET, "--yes"),
-        ("admin", "budget", "plan", "research-eks", *BUDGET),
-        ("admin", "budget", "destroy", "research-eks", "--yes"),
     ),
     "admin-facts": (("doctor", "--aws"),),
     "admin-cluster-validate": (

@@ -1,4 +1,4 @@
-"""Events of a HyperPod cluster over REST: a real server, real boto3, the testbed's AWS, the journal."""
+"""Events of a HyperPod cluster over REST: a real server, real boto3, the testbed's AWS."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hyperpod_jlab.core import cache as looks
-from hyperpod_jlab.core.wire import iso_time
-from hyperpod_jlab.features.events.service import cluster_events
-from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event
@@ -66,7 +63,7 @@ async def test_newest_first_with_what_can_be_chosen(endpoint, eks, api):
     answer = await until_loaded(api)
     assert words(answer) == ["Lost orchestration-ready.", "Node is unhealthy.", "Scaling up."]
     failure = answer["events"][1]
-    assert (failure["level"], failure["times"], failure["journal"]) == ("error", 2, False)
+    assert (failure["level"], failure["times"]) == ("error", 2)
     assert (answer["groups"], answer["instances"]) == (
         ["accelerated", "general"],
         [eks.nodes[0].instance_id],
@@ -110,26 +107,6 @@ async def test_however_many_ask_aws_is_asked_once(endpoint, eks, api):
     assert made(endpoint, LIST) == 2
 
 
-async def test_what_aws_dropped_stays_marked_also_in_the_next_server(endpoint, eks, api):
-    begin = datetime.now(UTC) - timedelta(days=3)
-    eks.events = [Event(begin + timedelta(minutes=n), f"Event {n}.") for n in range(500)]
-    assert (await until_loaded(api))["total"] == 500
-    eks.events += [Event(begin + timedelta(minutes=n), f"Event {n}.") for n in range(500, 530)]
-    answer = await until_loaded(api, refresh="true", sort="time", limit="31")
-    assert answer["total"] == 530
-    assert [one["journal"] for one in answer["events"]] == [True] * 30 + [False]
-    assert words(answer) == [f"Event {n}." for n in range(31)]
-    # The next server, which AWS does not answer, shows what was seen, and of when that is.
-    endpoint.faults.deny(LIST)
-    services = Hyperpod()
-    shown, _ = await cluster_events(services, None).events("research-eks")
-    await services.close()
-    assert len(shown.rows) == 530
-    assert shown.problem is not None
-    assert shown.problem.detail["right"] == {"action": LIST}
-    assert iso_time(shown.as_of) == answer["as_of"]
-
-
 async def test_the_rows_stay_when_aws_refuses(endpoint, eks, api):
     first = await until_loaded(api)
     endpoint.faults.deny(LIST)
@@ -140,16 +117,10 @@ async def test_the_rows_stay_when_aws_refuses(endpoint, eks, api):
     assert (await until_loaded(api, refresh="true"))["problem"] is None
 
 
-async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(endpoint, eks, api):
+async def test_a_cluster_that_may_not_be_described_has_events(endpoint, eks, api):
     endpoint.faults.deny(DESCRIBE)
     answer = await until_loaded(api)
-    assert len(answer["events"]) == 3
-    (note,) = answer["notes"]
-    assert "older events from the journal are missing" in note
-    services = Hyperpod()
-    _, notes = await cluster_events(services, None).events(eks.arn)
-    await services.close()
-    assert notes == []
+    assert (len(answer["events"]), answer["notes"]) == (3, [])
 
 
 async def test_a_cluster_of_which_aws_keeps_none(endpoint, eks, api):

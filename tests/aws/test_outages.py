@@ -53,7 +53,6 @@ UNSEEN = {
 FOLLOWS = {
     "ec2": {"fsx", "sagemaker"},  # what to look for there, these say
     "logs": {"sagemaker"},
-    "budgets": {"pricing", "sagemaker"},  # without a price, no share of a budget is computed
     "aps": {"eks"},  # where it is, the add-on says
     "ssm": {"sagemaker", "sts"},  # whether there are clusters, and whose role it is
     "iam": {"sagemaker", "sts", "ssm"},

@@ -183,10 +183,8 @@ def test_every_operation_in_the_code_is_of_a_feature():
         if not one.action.startswith("sagemaker-mlflow:")
     }
     sessions = {"ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
-    # A budget gets its tag when it is created.
     assert named == listed - sessions - {
         "aps:QueryMetrics",
-        "budgets:TagResource",
         "iam:PassRole",
         APP_ACTION,
     }

@@ -13,7 +13,7 @@ from hyperpod_jlab.aws.session import Aws, forget_session
 from hyperpod_jlab.aws.signed import METER
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
-from hyperpod_jlab.features.metrics.models import METRICS, last_seconds, time_range
+from hyperpod_jlab.features.metrics.models import METRICS, last_seconds
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
     EKS_METRICS,
@@ -304,18 +304,3 @@ def test_the_source_is_shown(example, hpj):
 
 def test_every_metric_in_promql_is_one_of_ours():
     assert {*EKS_METRICS, *SLURM_METRICS} <= set(METRICS)
-
-
-@pytest.mark.parametrize(("length", "period"), [(1, 60), (59, 60), (HOUR, 60), (7200, 120)])
-def test_a_time_that_was_ends_with_a_whole_period(length, period):
-    begin = 60.0 * (last_seconds(HOUR).end // 60 - 600)
-    window = time_range(begin + 7, begin + 7 + length)
-    assert window.period in {period, period + 60}
-    assert window.begin <= begin + 7
-    assert window.end >= begin + 7 + length
-    assert (window.end - window.begin) % window.period == 0
-
-
-def test_a_time_too_long_ago():
-    with pytest.raises(UnsupportedError, match="63 days"):
-        time_range(last_seconds(HOUR).end - 64 * 86400, None)

@@ -6,6 +6,7 @@ import csv
 import io
 import time
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
 
 import pytest
 
@@ -240,3 +241,20 @@ def test_the_days_of_usage_are_those_of_utc(hpj: Hpj, monkeypatch: pytest.Monkey
         assert f"note: counted: {first} 18:00 to {until} 00:00 (UTC)" in hours.err
     time.tzset()
     hpj("usage", "--since", "400d").ok()
+
+
+@pytest.mark.parametrize(("region", "has_console"), [("us-west-2", True), ("cn-north-1", False)])
+def test_usage_links_to_the_costs_with_the_clusters_tag(
+    home: Home, hpj: Hpj, monkeypatch: pytest.MonkeyPatch, region: str, *, has_console: bool
+) -> None:
+    monkeypatch.setenv("AWS_REGION", region)
+    with home.config.open("a") as config:
+        config.write(
+            '[clusters.ml]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\ncommands = "/none"\n'
+        )
+    bills = hpj("usage", "--json").ok().json["bills"]
+    assert [one["cluster"] for one in bills] == ["ml"] * has_console
+    for one in bills:
+        assert '"values":[{"value":"ml-cluster"' in unquote(one["url"])
+        assert '"growableValue":{"value":"ClusterName"' in unquote(one["url"])
+        assert one["url"] in hpj("usage").ok().out

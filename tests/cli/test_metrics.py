@@ -104,20 +104,11 @@ def test_the_newest_values_have_no_range_and_what_is_used_is_of_the_chosen_ranks
     assert "USED" not in hpj("metrics", "used", "--name", "loss").ok().out
 
 
-def test_that_this_machine_has_no_metrics_of_aws_is_told_only_without_others(home, hpj):
-    hpj("submit", "-c", "true", "--run-id", "here", "--wait").ok()
-    (bundle,) = home.bundles()
-    (bundle / "logs" / "attempt-1" / "node-0.resources.jsonl").unlink(missing_ok=True)
-    assert "only HyperPod clusters have metrics of their nodes" in hpj("metrics", "here").ok().err
-    _write(home, "here", _record(5, 0, loss=2.0))
-    assert hpj("metrics", "here").ok().err == ""
-
-
 def test_of_an_array_a_child_that_exists_is_named(hpj):
     hpj("submit", "-c", "echo step 1 loss 2", "--array", "1-3", "--run-id", "many", "--wait").ok()
-    told = hpj("watch", "many")
-    assert (told.code, "choose a child: many.1\n" in told.err) == (2, True)
-    assert "choose a child: many.1)" in hpj("metrics", "many").ok().err
+    for command in ("watch", "metrics"):
+        told = hpj(command, "many")
+        assert (told.code, "choose a child: many.1\n" in told.err) == (2, True)
     assert "loss" in hpj("watch", "many.1").ok().out
 
 

@@ -1,4 +1,4 @@
-"""``hpj storage state``, ``hydrate``, ``release`` and ``export``, against a stand-in for Lustre's program (see `tests.storage.recorded_lfs`)."""
+"""``hpj storage state``, ``hydrate`` and ``release``, against a stand-in for Lustre's program (see `tests.storage.recorded_lfs`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.storage import recorded_lfs
 pytestmark = pytest.mark.local
 
 LOCAL, ARCHIVED, DIRTY, RELEASED, LOST = 0x0, 0x9, 0xB, 0xD, 0x4D
-KEPT, UNEXPORTED = 0x19, 0x20
+KEPT = 0x19
 
 
 class Lustre:
@@ -119,11 +119,6 @@ def test_what_has_no_state_is_named_and_stops_no_other(hpj, lustre, home):
         ("release", LOCAL, "refused", "it has no copy in S3"),
         ("release", DIRTY, "refused", "changed since it was copied to S3"),
         ("release", KEPT, "refused", "it is marked as never released"),
-        ("export", LOCAL, "asked", None),
-        ("export", DIRTY, "asked", None),
-        ("export", ARCHIVED, "nothing", "its copy in S3 is current"),
-        ("export", RELEASED, "nothing", "its copy in S3 is current"),
-        ("export", UNEXPORTED, "refused", "it is marked as never exported"),
     ],
 )
 def test_what_each_request_does(hpj, lustre, verb, flags, expected, reason):
@@ -133,7 +128,7 @@ def test_what_each_request_does(hpj, lustre, verb, flags, expected, reason):
     (one,) = told.json["files"]
     assert (one["done"], one["reason"]) == (expected, reason)
     sent = [call for call in lustre.calls if call[0] not in {"hsm_state", "hsm_action"}]
-    command = {"hydrate": "hsm_restore", "release": "hsm_release", "export": "hsm_archive"}[verb]
+    command = {"hydrate": "hsm_restore", "release": "hsm_release"}[verb]
     assert sent == ([[command, path]] if expected == "asked" else [])
 
 
@@ -147,9 +142,9 @@ def test_a_request_goes_on_after_the_answer(hpj, lustre):
 
 
 def test_one_bad_file_of_many_stops_no_other(hpj, lustre):
-    paths = [lustre.add(f"part-{number}", LOCAL) for number in range(4)]
-    paths.insert(2, lustre.add("bad", LOCAL, bad="No space left on device"))
-    told = hpj("storage", "export", "--json", *paths)
+    paths = [lustre.add(f"part-{number}", RELEASED) for number in range(4)]
+    paths.insert(2, lustre.add("bad", RELEASED, bad="No space left on device"))
+    told = hpj("storage", "hydrate", "--json", *paths)
     assert told.code == 2
     assert [one["done"] for one in told.json["files"]] == [
         *["asked"] * 2,
@@ -160,8 +155,8 @@ def test_one_bad_file_of_many_stops_no_other(hpj, lustre):
 
 
 def test_what_only_root_may_ask_for_is_said(hpj, lustre, monkeypatch):
-    monkeypatch.setenv("LFS_DENIES", "hsm_archive hsm_release")
-    told = hpj("storage", "export", lustre.add("data", LOCAL), "--json")
+    monkeypatch.setenv("LFS_DENIES", "hsm_release")
+    told = hpj("storage", "release", lustre.add("data", ARCHIVED), "--json")
     assert told.code == 2
     assert "only for root" in told.error["hint"]
     hpj("storage", "hydrate", lustre.add("gone", RELEASED)).ok()

@@ -118,8 +118,8 @@ NOT_OF_FEATURES = {
 }
 """Endpoints that no feature calls, and what for."""
 
-WITHOUT = {"iam", "sagemaker-mlflow", "pricing", "ce", "budgets"}
-"""IAM has no endpoint in a VPC, and is asked by admins only; that of MLflow is not in every region, and made by hand (docs/mlflow.md); those of prices and costs are in a few regions only, whatever the domain's."""
+WITHOUT = {"iam", "sagemaker-mlflow", "pricing"}
+"""IAM has no endpoint in a VPC, and is asked by admins only; that of MLflow is not in every region, and made by hand (docs/mlflow.md); that of prices is in a few regions only, whatever the domain's."""
 
 OF_EKS = {"eks", "eks-auth"}
 

@@ -50,9 +50,7 @@ ON_EKS: dict[str, Any] = {"EksClusterName": "research", "Namespaces": "team-a,te
 OPTIONAL = {
     "NodeActionsPolicy": ("AllowNodeActions", {"node-actions"}),
     "TerminalPolicy": ("AllowTerminal", {"terminal", "ssh"}),
-    "StorageTasksPolicy": ("AllowStorageTasks", {"storage-tasks"}),
     "MlflowAppsPolicy": ("AllowMlflowApps", {"mlflow-app"}),
-    "BillPolicy": ("AllowBill", {"bill"}),
 }
 
 
@@ -209,7 +207,7 @@ def test_every_resource_is_named_only_where_iam_knows_none():
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_policies_are_such_as_iam_takes(partition):
     region = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}.get(partition, REGION)
-    stack = roles(place=Place(partition, region), **ON_EKS, AllowStorageTasks="true")
+    stack = roles(place=Place(partition, region), **ON_EKS, AllowNodeActions="true")
     for name, one in stack.of_type("AWS::IAM::ManagedPolicy").items():
         text = json.dumps(one["PolicyDocument"], separators=(",", ":"))
         assert len(text) <= 6144, name
@@ -261,14 +259,14 @@ def test_a_space_under_the_data_scientists_resolved_policy(
     """Each feature is run as in Studio; all that is refused are EKS clusters other than the one that the stack names."""
     account = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
     place = Place(account=endpoint.account.account_id)
-    chosen = {"AllowNodeActions": "true", "AllowStorageTasks": "true"}
+    chosen = {"AllowNodeActions": "true"}
     stack = roles(place=place, DomainId="d-example", EksClusterName="research", **chosen)
-    names = ("ReadingPolicy", "NodeActionsPolicy", "StorageTasksPolicy")
+    names = ("ReadingPolicy", "NodeActionsPolicy")
     statements = [one for name in names for one in policy_of(stack, name)]
     endpoint.account.add_caller(KEY, "UserRole", document(statements))
     endpoint.calls.clear()
     for feature in FEATURES:
-        if feature.name in reading_features() or feature.name in {"node-actions", "storage-tasks"}:
+        if feature.name in reading_features() or feature.name == "node-actions":
             for written in RUNS.get(feature.name, ()):
                 forget_session()
                 done = hpj(*(word.format(**account.names) for word in written))

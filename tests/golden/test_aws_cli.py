@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.observability import install_addon
@@ -15,7 +14,6 @@ from tests.aws.conftest import (
     KEY,
     OBSERVED,
     REGION,
-    RUN,
     add_observed,
     endpoint,
     home,
@@ -24,7 +22,6 @@ from tests.aws.conftest import (
 )
 from tests.cli.conftest import Home
 from tests.golden.aws_golden import Frozen, endpoint_url, example, frozen, one_point, prometheus
-from tests.storage.forged_runs import forge_run
 
 __all__ = ["endpoint", "example", "frozen", "home", "hpj", "no_aws", "prometheus"]
 
@@ -87,22 +84,10 @@ def test_metrics(example: Endpoint, frozen: Frozen) -> None:
     frozen("metrics-none", "metrics", *ON_SLURM)
 
 
-def test_metrics_of_prometheus(
-    example: Endpoint, frozen: Frozen, home: Home, prometheus: Prometheus
-) -> None:
-    account = example.account
-    observed = add_observed(account)
-    install_addon(account, REGION, "observed", endpoint_url(), prometheus.url)
-    with home.config.open("a") as config:
-        config.write(f'[clusters.eks]\norchestrator = "kubernetes"\nhyperpod = "{OBSERVED}"\n')
-    names = [f"hyperpod-{node.instance_id}" for node in observed.nodes]
-    attempts = ((names[:2], -60, -40), (names[1:], -30, -20))
-    forge_run(Partition(home.partition), RUN, "eks", "kubernetes", *attempts)
-    frozen("metrics-run", "metrics", RUN, change=one_point)
-    frozen("metrics-run-attempt", "metrics", RUN, "--attempt", "2", change=one_point)
+def test_metrics_of_prometheus(example: Endpoint, frozen: Frozen, prometheus: Prometheus) -> None:
+    add_observed(example.account)
+    install_addon(example.account, REGION, "observed", endpoint_url(), prometheus.url)
     frozen("metrics-prometheus", "metrics", "--cluster", OBSERVED, change=one_point)
-    forge_run(Partition(home.partition), "here", "local", "local", (["n0"], -60, -40))
-    frozen("metrics-run-local", "metrics", "here")
 
 
 def test_quotas_and_ways_in(example: Endpoint, frozen: Frozen) -> None:

@@ -106,22 +106,6 @@ async def test_files(
     await rest.post("storage-hydrate", "storage/files/actions", body, also=also)
 
 
-async def test_tasks(endpoint: Endpoint, rest: FrozenRest, fsx: Path, root: Path) -> None:
-    endpoint.account = example_account(REGION)
-    also = {str(root): "<root>"}
-    await rest.post("storage-link-for-tasks", "storage/link", {"name": LINK}, also=also)
-    body = {"paths": [f"{LINK}/data"], "action": "export"}
-    varying = ["task", "task_id"]
-    told = await rest.post("storage-export", "storage/files/actions", body, varying=varying)
-    await rest.get("storage-tasks", "storage/tasks", varying=varying)
-    task = told["files"][0]["task"]
-    words = {task: "<task>"}
-    await rest.post("storage-cancel", f"storage/tasks/{task}/cancel", {}, also=words)
-    await rest.post("storage-cancel-unknown", f"storage/tasks/task-{9:017x}/cancel", {})
-    endpoint.faults.deny("fsx:DescribeDataRepositoryTasks")
-    await rest.get("storage-tasks-denied", "storage/tasks")
-
-
 async def test_lifecycle(
     endpoint: Endpoint, rest: FrozenRest, tmp_path: Path, no_aws: pytest.MonkeyPatch
 ) -> None:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperpod_jlab.aws.signed import CallMeter
-from hyperpod_jlab.clusters.configuration import find_partition, load_settings
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.observability import install_addon
 from testbed.prometheus import Prometheus
-from tests.aws.conftest import OBSERVED, REGION, RUN, add_observed, endpoint, no_aws
+from tests.aws.conftest import OBSERVED, REGION, add_observed, endpoint, no_aws
 from tests.aws.test_call_meter import meter
 from tests.conftest import home
 from tests.golden.aws_golden import endpoint_url, example, one_point, prometheus
 from tests.golden.aws_rest_golden import FrozenRest, rest
 from tests.server.conftest import *  # noqa: F403 - the server under test
-from tests.storage.forged_runs import forge_run
 
 __all__ = ["endpoint", "example", "home", "meter", "no_aws", "prometheus", "rest"]
 
@@ -131,22 +128,11 @@ async def test_metrics(example: Endpoint, rest: FrozenRest) -> None:
     await rest.get("metrics-denied", f"{EKS}/metrics", seconds="7200")
 
 
-async def test_metrics_of_runs(
-    example: Endpoint, rest: FrozenRest, prometheus: Prometheus, cluster: Path
+async def test_metrics_of_prometheus_denied(
+    example: Endpoint, rest: FrozenRest, prometheus: Prometheus
 ) -> None:
-    observed = add_observed(example.account)
+    add_observed(example.account)
     install_addon(example.account, REGION, "observed", endpoint_url(), prometheus.url)
-    with (cluster / "config.toml").open("a") as config:
-        config.write(f'[clusters.eks]\norchestrator = "kubernetes"\nhyperpod = "{OBSERVED}"\n')
-    partition = find_partition(load_settings())
-    names = [f"hyperpod-{node.instance_id}" for node in observed.nodes]
-    attempts = ((names[:2], -60, -40), (names[1:], -30, -20))
-    forge_run(partition, RUN, "eks", "kubernetes", *attempts)
-    forge_run(partition, "here", "local", "local", (["n0"], -60, -40))
-    await rest.get("metrics-run", f"runs/{RUN}/metrics", change=one_point)
-    await rest.get("metrics-run-attempt", f"runs/{RUN}/metrics", attempt="2", change=one_point)
-    await rest.get("metrics-run-local", "runs/here/metrics")
-    await rest.get("metrics-run-unknown", "runs/nope/metrics")
     example.faults.deny("aps:QueryMetrics")
     await rest.get("metrics-prometheus-denied", f"clusters/{OBSERVED}/metrics")
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.fsx_tasks import WAITS, WORKS
-from testbed.aws.state import DataRepositoryTask, Profile
+from testbed.aws.state import Profile
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
 from tests.cli.conftest import Home
@@ -44,9 +42,6 @@ def studio(
         no_aws.setenv(name, value)
     home.config.write_text(CONFIG.format(point=made.mount_point))
     example.account.profiles["d-example", "alice"] = Profile(uid=12001)
-    example.account.tasks[REGION] = [
-        DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
-    ]
     return made
 
 
@@ -72,32 +67,10 @@ def test_storage(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> 
     storage("storage-denied")
 
 
-def test_storage_tasks(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
+def test_storage_without_lfs(studio: SimulatedStudio, frozen: Frozen) -> None:
     data = str(studio.mount_point / "data")
-
-    def storage(name: str, *words: str) -> None:
-        frozen(f"storage-{name}", "storage", *words, varying=["task", "task_id"])
-        example.advance(WAITS + WORKS + timedelta(seconds=1))
-
-    storage("export", "export", data, "--by", "aws")
-    storage("import", "import", data, "--report", "s3://example-bucket/reports/")
-    storage("release", "release", data, "--by", "aws", "--unused-for", "30")
-    storage("hydrate", "hydrate", data)
-    storage("state", "state", data)
-    storage("tasks", "tasks")
-    storage("export-outside", "export", str(studio.folder), "--by", "aws")
-    example.faults.deny("fsx:CreateDataRepositoryTask")
-    storage("export-denied", "export", data, "--by", "aws")
-
-
-def test_storage_cancel(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
-    data = str(studio.mount_point / "data")
-    frozen("storage-export-one", "storage", "export", data, varying=["task", "task_id"])
-    task = example.account.tasks[REGION][-1].task_id
-    frozen("storage-cancel", "storage", "cancel", task, also={task: "<task>"})
-    frozen("storage-cancel-unknown", "storage", "cancel", f"task-{9:017x}")
-    example.faults.deny("fsx:DescribeDataRepositoryTasks")
-    frozen("storage-tasks-denied", "storage", "tasks")
+    frozen("storage-hydrate", "storage", "hydrate", data)
+    frozen("storage-state", "storage", "state", data)
 
 
 def test_doctor(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:

@@ -109,7 +109,7 @@ def test_storage(golden: Golden, hpj: Hpj, home: Home) -> None:
         "storage migrate --dry-run",
         "storage migrate",
         f"storage state {home.partition}/data/set.csv",
-        f"storage release {home.partition}/data/set.csv --by lfs",
+        f"storage release {home.partition}/data/set.csv",
     )
     answers = {line.replace(str(home.root), "<tmp>"): asked(hpj, line)[line] for line in lines}
     check(golden, "storage", answers, *ROOM, *OWNER)
@@ -123,9 +123,8 @@ def test_files_on_lustre(golden: Golden, hpj: Hpj, home: Home, no_aws: pytest.Mo
     no_aws.chdir(lustre.folder)
     lines = (
         "storage state new both dirty released lost nowhere",
-        "storage hydrate --by lfs new released nowhere",
-        "storage release --by lfs both dirty new",
-        "storage export --by lfs new dirty both",
+        "storage hydrate new released nowhere",
+        "storage release both dirty new",
     )
     check(golden, "lustre", asked(hpj, *lines))
 

@@ -94,7 +94,7 @@ async def test_a_fresh_home(golden: Golden, api) -> None:
             "runs",
             "runs?limit=0",
         ),
-        *("clusters/nobody/nodes", "storage/tasks?file_system=x", "lifecycle/log", "nowhere"),
+        *("clusters/nobody/nodes", "lifecycle/log", "nowhere"),
         *("runs/nobody", "runs/nobody/logs", "runs/nobody/why", "admin/work", "admin/steps"),
         *("runs?state=sleeping", "runs?cursor=x", "runs?sort=name", "doctor", "logs"),
     )
@@ -108,9 +108,7 @@ async def test_what_needs_no_aws_to_answer(golden: Golden, api) -> None:
         *(
             "admin/mode",
             "admin/choices",
-            "storage/tasks",
             "clusters/ml/events",
-            "runs/nobody/metrics",
         ),
     )
     found = await asked(api, *(f"GET {line}" for line in lines), "POST admin/plan {}")

@@ -1,12 +1,11 @@
-"""Requests on files of the file browser, with the stand-in for Lustre's program (see `tests.storage.recorded_lfs`) and AWS' test endpoint."""
+"""Requests on files of the file browser, with the stand-in for Lustre's program (see `tests.storage.recorded_lfs`)."""
 
 import json
 import sys
 
 import pytest
 
-from testbed.aws.example import FILE_SYSTEM, example_account
-from tests.aws.conftest import REGION, endpoint  # noqa: F401 - a fixture
+from testbed.aws.example import FILE_SYSTEM
 from tests.storage import recorded_lfs
 
 RELEASED, ARCHIVED = 0xD, 0x9
@@ -118,7 +117,7 @@ async def test_a_path_that_leads_out_of_the_root_or_is_too_long_for_any_file(api
     for verb, route, body, query in (
         ("GET", "storage/paths", None, {"path": path}),
         ("POST", "storage/files/states", {"paths": [path]}, None),
-        ("POST", "storage/files/actions", {"paths": [path], "action": "export"}, None),
+        ("POST", "storage/files/actions", {"paths": [path], "action": "release"}, None),
     ):
         status, error = await api.request(verb, route, body, query=query)
         assert (status, error["detail"]["field"]) == (400, "path" if query else "paths")
@@ -146,21 +145,3 @@ async def test_without_lfs_that_is_said(api, fsx, root):
     (root / "a").write_text("x")
     status, error = await api.request("POST", "storage/files/states", {"paths": ["a"]})
     assert (status, error["code"]) == (422, "no_lfs")
-
-
-async def test_aws_does_it_and_its_tasks_are_shown_and_cancelled(api, endpoint, fsx, root):  # noqa: F811
-    endpoint.account = example_account(REGION)
-    await linked(api)
-    body = {"paths": ["hyperpod-partition/data"], "action": "export"}
-    status, told = await api.request("POST", "storage/files/actions", body)
-    (file,) = told["files"]
-    assert (status, file["done"]) == (200, "asked")
-    tasks = (await api.get("storage/tasks"))["tasks"]
-    assert [(one["task_id"], one["state"], one["paths"]) for one in tasks] == [
-        (file["task"], "PENDING", ["alice/data"])
-    ]
-    status, told = await api.request("POST", f"storage/tasks/{file['task']}/cancel", {})
-    assert (status, told) == (200, {"task": file["task"], "state": "CANCELING"})
-    endpoint.faults.deny("fsx:DescribeDataRepositoryTasks")
-    status, error = await api.request("GET", "storage/tasks")
-    assert (status, error["code"]) == (403, "missing_right")

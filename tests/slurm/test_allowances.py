@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ import pytest
 from hyperpod_jlab.core.allowance import Allowance
 from hyperpod_jlab.engines.slurm.allowances import parse_allowances
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.engines.slurm.facts import parse_settings
-from hyperpod_jlab.engines.slurm.limits import limit_warnings
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, make_hyperpod
 
@@ -51,25 +48,6 @@ def test_the_limits_that_are_set_in_hours() -> None:
         "gold",
         "gold",
     ]
-
-
-def test_why_limits_would_not_hold_by_the_month() -> None:
-    settings = parse_settings(
-        "AccountingStorageEnforce = associations,limits,qos\n"
-        "AccountingStorageTRES   = cpu,mem,gres/gpu\n"
-        "PriorityDecayHalfLife   = 00:00:00\n"
-        "PriorityUsageResetPeriod = MONTHLY\n"
-    )
-    assert limit_warnings(settings) == []
-    for changed, word in (
-        (replace(settings, enforced=frozenset({"associations"})), "AccountingStorageEnforce"),
-        (replace(settings, counted=frozenset({"cpu"})), "AccountingStorageTRES"),
-        (replace(settings, usage_reset="NONE"), "PriorityUsageResetPeriod=NONE"),
-        (replace(settings, usage_decays=True), "PriorityDecayHalfLife"),
-    ):
-        [warning] = limit_warnings(changed)
-        assert word in warning
-    assert len(limit_warnings(parse_settings("PriorityDecayHalfLife = 7-00:00:00\n"))) == 4
 
 
 async def test_a_limit_that_a_command_set_is_read_and_removed_again(

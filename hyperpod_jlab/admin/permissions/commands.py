@@ -78,11 +78,9 @@ def policy(
 def _print_excluded() -> None:
     """Say which features are granted by name only, and why."""
     changing = [feature.name for feature in FEATURES if feature.changes and not feature.for_admins]
-    paid = [feature.name for feature in FEATURES if feature.paid]
     admins = [feature.name for feature in FEATURES if feature.for_admins]
     for names, reason in (
         (changing, "they change something"),
-        (paid, "AWS charges for their requests"),
         (admins, "they are for administrators"),
     ):
         print(f"note: not included, because {reason}: {', '.join(names)}", file=sys.stderr)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
     from hyperpod_jlab.engines.slurm.history import SlurmHistory
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
-    from hyperpod_jlab.engines.slurm.limits import SlurmAccountLimits
     from hyperpod_jlab.engines.slurm.observe import RunObserver
     from hyperpod_jlab.engines.slurm.ports import SlurmPorts
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
@@ -141,12 +140,6 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.actions import SlurmNodeControl
 
         return SlurmNodeControl(self._client, self.tables.nodes_query)
-
-    @cached_property
-    def account_limits(self) -> SlurmAccountLimits:
-        from hyperpod_jlab.engines.slurm.limits import SlurmAccountLimits
-
-        return SlurmAccountLimits(self._client, self._facts)
 
     @cached_property
     def ports(self) -> SlurmPorts:

@@ -31,8 +31,6 @@ class SlurmSettings:
         enforced: Which accounting rules are enforced: associations, limits, qos, ...
         private: What users cannot see of each other (PrivateData): jobs, users, ...
         counted: What it counts besides CPUs, memory and nodes (AccountingStorageTRES): gres/gpu, ...
-        usage_reset: When the usage that limits are compared with is reset (PriorityUsageResetPeriod).
-        usage_decays: Whether it decays (PriorityDecayHalfLife).
         controller: The first controller's host, with its address if that is set, and port.
     """
 
@@ -41,8 +39,6 @@ class SlurmSettings:
     enforced: frozenset[str]
     private: frozenset[str] = frozenset()
     counted: frozenset[str] = frozenset()
-    usage_reset: str = "NONE"
-    usage_decays: bool = False
     controller: str = ""
 
 
@@ -61,8 +57,6 @@ def parse_settings(text: str) -> SlurmSettings:
         enforced=frozenset(flag for flag in enforced.split(",") if flag not in {"none", ""}),
         private=frozenset(values.get("PrivateData", "").split(",")),
         counted=frozenset(values.get("AccountingStorageTRES", "").split(",")),
-        usage_reset=values.get("PriorityUsageResetPeriod", "NONE"),
-        usage_decays=values.get("PriorityDecayHalfLife", "00:00:00") not in {"00:00:00", "0"},
         controller=":".join(
             values.get(name, "") for name in ("SlurmctldHost[0]", "SlurmctldPort")
         ).strip(":"),

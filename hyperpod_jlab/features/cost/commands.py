@@ -137,6 +137,8 @@ def usage(
         rows.append(_total(report))
     print_table(Table(titles, rows, empty="no jobs in this time"))
     _print_idle(report)
+    for bill in report.bills:
+        print(f"\nWhat AWS charges for {bill.cluster} this month, by its tag: {bill.url}")
     print_notes((_period(report), *report.notes))
 
 

@@ -72,6 +72,19 @@ class IdleNodes(IdleRow):
 
 
 @dataclass(frozen=True)
+class BillLink:
+    """Where AWS shows what it charges for a HyperPod cluster.
+
+    Attributes:
+        cluster: The cluster.
+        url: Its costs of this month in Cost Explorer, found by its tag.
+    """
+
+    cluster: str
+    url: str
+
+
+@dataclass(frozen=True)
 class UsageReport:
     """The usage of clusters in a period.
 
@@ -83,6 +96,7 @@ class UsageReport:
         rows: The keys, most GPU-hours first, then node-hours.
         days: The days, the oldest first; a key has none for a day on which it used nothing.
         idle: Nodes that were not allocated, by cluster and instance type; of clusters whose nodes have no known launch time none.
+        bills: Where AWS shows what it charges for the HyperPod clusters among them.
         notes: What is not counted, one sentence each.
     """
 
@@ -93,6 +107,7 @@ class UsageReport:
     rows: tuple[UsageRow, ...] = ()
     days: tuple[UsageDay, ...] = ()
     idle: tuple[IdleNodes, ...] = ()
+    bills: tuple[BillLink, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -186,7 +201,6 @@ class UsageCounter:
         self._rows: dict[str, _Sum] = {}
         self._days: dict[tuple[str, str], _Sum] = {}
         self._present: dict[str, _Present] = {}
-        self._allocated: dict[tuple[str, str], float] = {}
 
     def add(
         self,
@@ -212,11 +226,8 @@ class UsageCounter:
         row = self._rows.setdefault(key, _Sum())
         row.jobs += self._seen.setdefault(cluster, _SeenIds()).add(use.job_id)
         present = self._present.get(cluster)
-        for name, instance_type, share in _shares(use.execution, shapes, default):
-            key_of_type = (cluster, instance_type)
-            hours = self._allocated.get(key_of_type, 0.0) + share * (end - start) / HOUR_S
-            self._allocated[key_of_type] = hours
-            if present is not None:
+        if present is not None:
+            for name, share in _shares(use.execution, shapes, default):
                 present.use(name, share, start, end)
         for day, begin, stop in days_of(start, end):
             part = replace(use.execution, started_at=begin, ended_at=stop)
@@ -238,11 +249,7 @@ class UsageCounter:
         """
         self._present[cluster] = _Present(nodes, prices)
 
-    def allocated(self, cluster: str) -> dict[str, float]:
-        """Hours of nodes that jobs had on a cluster, by instance type; of a node that a job had in part, its share."""
-        return {name: hours for (where, name), hours in self._allocated.items() if where == cluster}
-
-    def report(self, notes: Iterable[str] = ()) -> UsageReport:
+    def report(self, notes: Iterable[str] = (), bills: Iterable[BillLink] = ()) -> UsageReport:
         """What was counted."""
         rows = [
             UsageRow(key, one.jobs, one.node_hours, one.gpu_hours, one.amount)
@@ -265,19 +272,20 @@ class UsageCounter:
                 for cluster, present in self._present.items()
                 for row in present.idle(self._begin, self._end)
             ),
+            tuple(bills),
             tuple(dict.fromkeys(notes)),
         )
 
 
 def _shares(
     execution: Execution, shapes: Mapping[str, Shape], default: Shape | None
-) -> Iterable[tuple[str, str, float]]:
-    """The nodes of an execution whose types are known: name, type, and the share that it had."""
+) -> Iterable[tuple[str, float]]:
+    """The nodes of an execution whose types are known: name, and the share that it had."""
     count = len(execution.nodes)
     for name in execution.nodes:
         shape = shapes.get(name, default)
         if shape is not None and shape.instance_type is not None:
-            yield name, shape.instance_type, share_of_node(execution, shape, count)
+            yield name, share_of_node(execution, shape, count)
 
 
 def uses_of_job(job: Job, notebook: str | None) -> list[Use]:

@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hyperpod_jlab.aws.consoles import costs_console
+from hyperpod_jlab.aws.session import home_region
 from hyperpod_jlab.clusters.node_shapes import known_nodes
 from hyperpod_jlab.clusters.prices import read_prices
 from hyperpod_jlab.core.cluster import Job, notes_of
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.features.cost.models import (
     DAY_S,
+    BillLink,
     By,
     UsageCounter,
     UsageReport,
@@ -26,6 +30,7 @@ from hyperpod_jlab.run.history import log_note
 from hyperpod_jlab.run.listing import RunFilter
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.core.run import Run
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.run.services import Hyperpod
@@ -40,19 +45,7 @@ async def read_usage(
     end: float | None = None,
     clusters: Sequence[str] = (),
 ) -> UsageReport:
-    """Who used how much (see `count_usage`)."""
-    counter, notes = await count_usage(hyperpod, by, begin, end, clusters)
-    return counter.report(notes)
-
-
-async def count_usage(
-    hyperpod: Hyperpod,
-    by: By,
-    begin: float,
-    end: float | None = None,
-    clusters: Sequence[str] = (),
-) -> tuple[UsageCounter, list[str]]:
-    """Count who used how much, with notes. A cluster that does not answer is left out, and a note says so.
+    """Count who used how much. A cluster that does not answer is left out, and a note says so.
 
     Entries of the configuration that reach the same cluster are counted once, under the first name.
 
@@ -97,7 +90,18 @@ async def count_usage(
             if len(groups) == 1:
                 raise
             notes.append(f"{group[0]} is not counted: {error.message}")
-    return counter, notes
+    return counter.report(notes, await asyncio.to_thread(_bills, settings, groups))
+
+
+def _bills(settings: Settings, groups: Iterable[Sequence[str]]) -> list[BillLink]:
+    """Where AWS shows what it charges for the clusters whose name in AWS the configuration has. Asks nothing."""
+    links = []
+    for group in groups:
+        aws_name = settings.clusters[group[0]].hyperpod_cluster
+        if aws_name is not None:
+            url = costs_console(aws_name.rpartition("/")[2], region_of(aws_name) or home_region())
+            links += [BillLink(group[0], url)] if url else []
+    return links
 
 
 async def _same_clusters(hyperpod: Hyperpod, names: Sequence[str]) -> list[list[str]]:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 _HELP = """\
 List the events of a HyperPod cluster, newest first, such as failed, replaced and added nodes, and scaling of instance groups.
 
-AWS keeps the newest 500 events of clusters with continuous provisioning. Older events come from the journal of this machine, if it has seen them. The
-reason of a failure is often only in the details of an event: --event ID.
+AWS keeps the newest 500 events of clusters with continuous provisioning. The reason of a failure is often only in the details of an event: --event ID.
 """
 
 _TITLES = ("TIME", "LEVEL", "RESOURCE", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
@@ -116,7 +115,6 @@ async def _find(
 
 def _row(event: ClusterEvent) -> Sequence[str]:
     times_text = f" ({event.times} times)" if event.times > 1 else ""
-    source_note = " (from the journal)" if event.journal else ""
     return (
         format_moment(event.time),
         event.level or "-",
@@ -124,7 +122,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
         event.group or "-",
         event.instance or "-",
         event.event_id,
-        f"{event.description or ''}{times_text}{source_note}",
+        f"{event.description or ''}{times_text}",
     )
 
 
@@ -142,7 +140,6 @@ def _show(event: ClusterEvent) -> None:
             ("instance", event.instance),
             ("description", event.description),
             ("reason", event.reason),
-            ("source", "the journal: AWS has dropped it" if event.journal else None),
             ("details", json.dumps(event.metadata, default=str) if event.metadata else None),
         ]
     )

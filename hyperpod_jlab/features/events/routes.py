@@ -48,7 +48,7 @@ class EventsQuery(LiveTableQuery):
 
 
 async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
-    """List the events of a HyperPod cluster, newest first; events that AWS has dropped come from the journal."""
+    """List the events of a HyperPod cluster, newest first."""
     services = await call.hyperpod()
     resolved = await services.clusters.resolve_hyperpod(cluster)
     cached, notes = await cluster_events(services, resolved.region).events(

@@ -1,4 +1,4 @@
-"""Metrics of clusters, nodes and runs."""
+"""Metrics of clusters and nodes, and what runs print and use."""
 
 from hyperpod_jlab.contributions import Command, Route
 
@@ -14,5 +14,4 @@ COMMANDS = (
 ROUTES = (
     Route("get", "clusters/{cluster}/metrics", "read", "routes:show_metrics"),
     Route("get", "clusters/{cluster}/metrics/nodes", "read", "routes:list_node_metrics"),
-    Route("get", "runs/{run_id}/metrics", "read", "routes:show_run_metrics"),
 )

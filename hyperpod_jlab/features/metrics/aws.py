@@ -64,18 +64,6 @@ NODE_METRICS = {
 }
 """Metrics of each node of an EKS cluster, and of all nodes together."""
 
-POD_METRICS = {
-    "gpu-utilization": Source("pod_gpu_utilization"),
-    "gpu-memory": Source("pod_gpu_memory_utilization"),
-    "gpu-temperature": Source("pod_gpu_temperature"),
-}
-"""Metrics of the GPUs of a pod."""
-
-_POD_DIMENSIONS = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
-"""Dimensions of such a metric over all GPUs of a pod, from CloudWatch's agent (its ``awsemf`` exporter for Container
-Insights): ``PodName`` is the name of the pod's owner.
-"""
-
 EKS_METRICS = {
     **NODE_METRICS,
     "nodes": Source("cluster_node_count"),
@@ -182,30 +170,6 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
             }:
                 by_name[metric["MetricName"]] = dimensions
     return by_name
-
-
-async def pods_with_gpus(aws: Aws, eks: str, name_prefix: str) -> list[dict[str, str]]:
-    """The pods of an EKS cluster with GPU metrics in CloudWatch in the last two weeks, as dimensions.
-
-    Args:
-        aws: AWS.
-        eks: Name of the EKS cluster.
-        name_prefix: Only pods with this name, or with this name, a dash and a suffix.
-
-    Raises:
-        HyperpodError: See `aws.errors`.
-    """
-    name = POD_METRICS["gpu-utilization"].name
-    filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "FullPodName"}]
-    pods = []
-    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=name, Dimensions=filters):
-        for metric in page:
-            dimensions = {pair["Name"]: pair["Value"] for pair in metric["Dimensions"]}
-            if dimensions.keys() == _POD_DIMENSIONS and f"{dimensions['FullPodName']}-".startswith(
-                f"{name_prefix}-"
-            ):
-                pods.append(dimensions)
-    return pods
 
 
 async def _metrics(aws: Aws, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:

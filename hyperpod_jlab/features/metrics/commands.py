@@ -23,22 +23,16 @@ from hyperpod_jlab.cli.numbers import (
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.metric_names import order_names
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, RunMetricReport
-from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics, run_metrics
+from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metrics
 from hyperpod_jlab.run.resources import read_resources
 
 if TYPE_CHECKING:
     from hyperpod_jlab.features.metrics.models import (
         MetricSet,
-        RunMetricSets,
         TimeRange,
         TimeSeries,
     )
@@ -54,15 +48,16 @@ _HOUR = 3600.0
 _HELP = """\
 Show metrics of a run, of a HyperPod cluster or of its nodes.
 
-Of a run: the numbers that its ranks print (loss, learning rate, steps and others, see the documentation), and what its nodes use, on every cluster. On a
-HyperPod cluster also GPU and GPU memory utilization, EFA traffic and health, as for the cluster and its nodes: their source is the cluster's workspace in Amazon Managed Service for Prometheus, if it has one, otherwise CloudWatch. For a cluster or a run, each value
-is the mean over its nodes. On EKS, the metrics of a cluster are those of the whole EKS cluster. The metrics of a run cover the time in which it ran.
+Of a run: the numbers that its ranks print (loss, learning rate, steps and others, see the documentation), and what its nodes use, as the launcher measures it.
+
+Of a HyperPod cluster and its nodes: GPU and GPU memory utilization, EFA traffic and health, from the cluster's workspace in Amazon Managed Service for
+Prometheus, if it has one, otherwise from CloudWatch. For a cluster, each value is the mean over its nodes. On EKS it is that of the whole EKS cluster.
 """
 
 _EXAMPLES = (
     "hpj metrics last",
     "hpj metrics last --name loss --rank 0 --json",
-    "hpj metrics last --by-node --attempt 2",
+    "hpj metrics last --attempt 2",
     "hpj metrics --cluster research-eks",
     "hpj metrics --cluster research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
     "hpj metrics --cluster research-eks --by-node",
@@ -80,7 +75,7 @@ _EXAMPLES = (
 @click.option(
     "--node", metavar="NODE", help="Show only this node: its instance id or its name in Kubernetes."
 )
-@click.option("--by-node", is_flag=True, help="Show one row for each node.")
+@click.option("--by-node", is_flag=True, help="For a cluster: show one row for each node.")
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
@@ -120,11 +115,8 @@ def metrics(run: str | None, **options: Any) -> None:
     chosen = _Options(**options)
     _check(chosen.node, chosen.by_node, chosen.limit)
     if run is not None:
-        _check_run(chosen.cluster, chosen.node, chosen.since)
-        if chosen.by_node:
-            _show_run_nodes(run, chosen)
-        else:
-            _show_run(run, chosen)
+        _check_run(chosen)
+        _show_run(run, chosen)
         return
     if chosen.names or chosen.ranks or chosen.last:
         raise InvalidInputError(
@@ -166,8 +158,14 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
         )
 
 
-def _check_run(cluster: str | None, node: str | None, since: float | None) -> None:
-    options = {"--cluster": cluster, "--node": node, "--since": since}
+def _check_run(chosen: _Options) -> None:
+    options = {
+        "--cluster": chosen.cluster,
+        "--node": chosen.node,
+        "--since": chosen.since,
+        "--region": chosen.region,
+        "--by-node": chosen.by_node or None,
+    }
     for option, value in options.items():
         if value is not None:
             raise InvalidInputError(f"{option} cannot be used with a run", code="usage")
@@ -192,18 +190,11 @@ def _show_cluster(cluster: str, chosen: _Options) -> None:
         _show(metric_sets[0])
 
 
-def _show_run_nodes(text: str, chosen: _Options) -> None:
-    async def read(hyperpod: Hyperpod) -> RunMetricSets:
-        run_id = await find_run(hyperpod, text)
-        return await run_metrics(hyperpod, chosen.region).read_run(run_id, chosen.attempt)
-
-    _show_nodes(with_services(read, asking=True).nodes[: chosen.limit])
-
-
 def _show_run(text: str, chosen: _Options) -> None:
     async def read(hyperpod: Hyperpod) -> tuple[RunMetricReport, MetricSummary, str]:
         run_id = await find_run(hyperpod, text)
         run = await hyperpod.runs.get(run_id)
+        await asyncio.to_thread(hyperpod.runs.check_no_array, run_id)
         printed = await asyncio.to_thread(hyperpod.metrics.get, run_id)
         await asyncio.to_thread(printed.refresh)
         series, _ = printed.read(chosen.names, chosen.ranks)
@@ -213,15 +204,6 @@ def _show_run(text: str, chosen: _Options) -> None:
         resources = await asyncio.to_thread(
             read_resources, hyperpod.runs.bundle(run_id), chosen.attempt
         )
-        hardware, problem = None, None
-        try:
-            hardware = await run_metrics(hyperpod, chosen.region).read_run(run_id, chosen.attempt)
-        except NotFoundError:
-            raise
-        except HyperpodError as error:  # the launcher's samples remain
-            if chosen.region is not None:
-                raise
-            problem = error
         ended = run.status.ended
         missing = printed.explain_missing(chosen.names, chosen.ranks, chosen.attempt, ended=ended)
         # A rank or an attempt that prints nothing may have used something.
@@ -230,7 +212,7 @@ def _show_run(text: str, chosen: _Options) -> None:
         summary = printed.summary(ended=ended)
         empty = f"no numbers in the output{'' if ended else ' so far'}"
         empty = empty if missing is None else str(missing)
-        return RunMetricReport(run_id, series, hardware, problem, resources), summary, empty
+        return RunMetricReport(run_id, series, resources), summary, empty
 
     found, summary, empty = with_services(read, asking=True)
     if invocation().as_json:
@@ -238,16 +220,8 @@ def _show_run(text: str, chosen: _Options) -> None:
         return
     _print_summary(found.run_id, summary)
     _print_series(found.series, empty, is_last=chosen.last)
-    if found.hardware is not None:
-        print()
-        _show(found.hardware.whole, found.run_id)
-    else:
-        if not chosen.names:
-            _print_resources(_used(found.resources, chosen.ranks))
-        # Where metrics are shown, a note that there are none from AWS would only confuse.
-        is_known = isinstance(found.hardware_problem, UnsupportedError) and found.series
-        if found.hardware_problem is not None and not found.resources.series and not is_known:
-            print(f"note: {printable(str(found.hardware_problem))}", file=sys.stderr)
+    if not chosen.names:
+        _print_resources(_used(found.resources, chosen.ranks))
 
 
 def _print_summary(run_id: str, summary: MetricSummary) -> None:
@@ -339,13 +313,13 @@ def _amount(kind: str, value: float | None) -> str:
     return f"{value:.0f} %" if kind == "gpu" else f"{value:.2f}"
 
 
-def _show(measured: MetricSet, run_id: str | None = None) -> None:
+def _show(measured: MetricSet) -> None:
     if invocation().as_json:
         print_json(measured)
         return
     window = measured.window
     if measured.courses:
-        print(_headline(measured, run_id))
+        print(_headline(measured))
     rows = [
         (
             course.metric.name,
@@ -384,13 +358,12 @@ def _show_nodes(metric_sets: Sequence[MetricSet]) -> None:
     _print_notes(metric_sets)
 
 
-def _headline(measured: MetricSet, run_id: str | None) -> str:
+def _headline(measured: MetricSet) -> str:
     window = measured.window
-    subject = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
     node = f", node {measured.node}" if measured.node else ""
     length = format_duration(window.end - window.begin)
     period_text = format_duration(window.period)
-    return f"{printable(subject + node)}: {length}, one value every {period_text}, from {measured.source}"
+    return f"{printable(measured.cluster + node)}: {length}, one value every {period_text}, from {measured.source}"
 
 
 def _figures(course: TimeSeries) -> tuple[float, float, float, float]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, UnsupportedError
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, wire_property
 from hyperpod_jlab.run.metrics import MetricSeries
 from hyperpod_jlab.run.resources import RunResources
@@ -161,7 +161,7 @@ class MetricSet(Wire):
 
     Attributes:
         cluster: Name of the cluster.
-        node: Instance id of the node, or the scheduler's name of a run's node; None: the whole cluster, or all nodes of a run.
+        node: Instance id of the node; None: the whole cluster.
         window: The time range.
         source: The source.
         courses: The metrics with values, by name.
@@ -207,60 +207,17 @@ class MetricSet(Wire):
 
 
 @dataclass(frozen=True)
-class RunMetricSets:
-    """The metrics of a run's nodes while the run was on them.
-
-    Attributes:
-        run_id: The run.
-        whole: The mean over its nodes.
-        nodes: Each of its nodes with data.
-    """
-
-    run_id: str
-    whole: MetricSet
-    nodes: tuple[MetricSet, ...]
-
-
-@dataclass(frozen=True)
 class RunMetricReport:
     """All that is measured of a run.
 
     Attributes:
         series: What its ranks print.
-        hardware: What AWS measured of its nodes; None where it measures none.
-        hardware_problem: Why it measures none.
         resources: What the launcher measured.
     """
 
     run_id: str
     series: list[MetricSeries]
-    hardware: RunMetricSets | None
-    hardware_problem: HyperpodError | None
     resources: RunResources
-
-
-def mean_series(courses: Sequence[TimeSeries]) -> TimeSeries:
-    """The mean of several series of one metric (at least one); each period's mean is over the series with a value."""
-    values: dict[float, list[float]] = {}
-    for course in courses:
-        for moment, value in course.points:
-            values.setdefault(moment, []).append(value)
-    points = (
-        (moment, sum(values_at_time) / len(values_at_time))
-        for moment, values_at_time in sorted(values.items())
-    )
-    return TimeSeries(courses[0].metric, tuple(points))
-
-
-def clip(course: TimeSeries, spans: Iterable[tuple[float, float]], period: int) -> TimeSeries:
-    """The points whose period overlaps one of the time spans (Unix seconds)."""
-    known_spans = tuple(spans)
-    points = tuple(
-        (moment, value)
-        for moment, value in course.points
-        if any(begin < moment + period and moment < end for begin, end in known_spans)
-    )
-    return TimeSeries(course.metric, points)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -288,26 +245,6 @@ def last_seconds(seconds: float) -> TimeRange:
         )
     now = time.time()
     return _window(now - seconds, now, seconds)
-
-
-def time_range(begin: float, end: float | None) -> TimeRange:
-    """A past time range, in the same periods; the last period is whole, so the range may end later.
-
-    Args:
-        begin: Unix seconds.
-        end: Unix seconds, not before the begin; None: until now.
-
-    Raises:
-        UnsupportedError: It began longer ago than CloudWatch keeps such points.
-    """
-    now = time.time()
-    if now - begin > MAX_SECONDS:
-        raise UnsupportedError("it started more than 63 days ago; its metrics are no longer kept")
-    window = _window(begin, now if end is None else end, now - begin)
-    if end is None:
-        return window
-    duration = max(math.ceil((end - window.begin) / window.period), 1) * window.period
-    return TimeRange(window.begin, window.begin + duration, window.period)
 
 
 def _window(begin: float, end: float, age: float) -> TimeRange:

@@ -211,17 +211,14 @@ class Expression:
     label: str
     whole: bool = False
 
-    def by_node(self, names: Iterable[str], period: int, pods: str | None = None) -> str:
+    def by_node(self, names: Iterable[str], period: int) -> str:
         """The value per node.
 
         Args:
             names: The nodes' names (see `is_name`).
             period: Seconds of a period.
-            pods: Only GPUs of pods whose name has this prefix.
         """
         selector = f'{self.label}=~"{_name_pattern(names)}"'
-        if pods is not None:
-            selector += f',pod=~"{_literal(pods)}(-.*)?"'
         text = self.text.replace("$of", selector).replace("$for", f"{period}s")
         return text.replace("$rate", f"{max(period, _MIN_RATE_S)}s")
 
@@ -348,12 +345,8 @@ SLURM_METRICS = {
 }
 """Metrics of a Slurm cluster; those of Slurm itself are of SckyzO/slurm_exporter, which runs on the controller."""
 
-GPU_METRICS = frozenset(_gpus(""))
-"""Metrics that are available per pod of a run."""
-
-
 # --------------------------------------------------------------------------------------------------
-# Metrics of HyperPod clusters, nodes and runs from a workspace of Amazon Managed Service for
+# Metrics of HyperPod clusters and nodes from a workspace of Amazon Managed Service for
 # Prometheus.
 
 _CONCURRENCY = 4
@@ -411,7 +404,6 @@ class PrometheusMetrics:
         names: Sequence[str],
         window: TimeRange,
         metrics: Collection[str] | None = None,
-        pods: str | None = None,
     ) -> dict[str, list[TimeSeries]]:
         """The time series of metrics on each of several nodes, by node name, including those without a value.
 
@@ -419,7 +411,6 @@ class PrometheusMetrics:
             names: The nodes' names (see `node_name`).
             window: The time range.
             metrics: Which metrics; default: all node metrics.
-            pods: Restricts GPU metrics to GPUs of pods whose name has this prefix.
 
         Raises:
             HyperpodError: See `aws.errors`.
@@ -431,9 +422,7 @@ class PrometheusMetrics:
         }
         valid_names = list(filter(is_name, names))
         queries = {
-            name: expression.by_node(
-                valid_names, window.period, pods if name in GPU_METRICS else None
-            )
+            name: expression.by_node(valid_names, window.period)
             for name, expression in expressions.items()
             if valid_names
         }

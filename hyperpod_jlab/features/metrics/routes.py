@@ -1,4 +1,4 @@
-"""Requests about metrics of HyperPod clusters, of their nodes and of runs."""
+"""Requests about metrics of HyperPod clusters and of their nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_jlab.features.metrics.models import MAX_SECONDS, MetricSet, RunMetricSets
+from hyperpod_jlab.features.metrics.models import MAX_SECONDS, MetricSet
 from hyperpod_jlab.features.metrics.service import MetricRequest, metric_cache
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -38,13 +38,6 @@ class NodeMetricsQuery(RequestModel):
     """Maximum number of nodes."""
 
 
-class RunMetricsQuery(RequestModel):
-    """Which attempt."""
-
-    attempt: Annotated[int | None, Field(ge=1)] = None
-    """Only while this attempt ran; default: all."""
-
-
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricSet:
     """Get the metrics of a HyperPod cluster or of one of its nodes; at most a minute old."""
     hyperpod = await call.hyperpod()
@@ -67,10 +60,3 @@ async def list_node_metrics(
         MetricRequest(resolved.aws_name, query.seconds, nodes=query.limit)
     )
     return HyperpodNodeMetrics(tuple(metric_sets))
-
-
-async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMetricSets:
-    """Get the metrics of a run on a HyperPod cluster, for the time in which it ran; at most a minute old."""
-    cache = metric_cache(await call.hyperpod())
-    overall, *nodes = await cache.get(MetricRequest(run=run_id, attempt=query.attempt))
-    return RunMetricSets(run_id, overall, tuple(nodes))

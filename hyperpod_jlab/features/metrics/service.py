@@ -5,9 +5,8 @@ The source is the cluster's workspace of Amazon Managed Service for Prometheus i
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from hyperpod_jlab.aws.clusters import list_instances
 from hyperpod_jlab.aws.session import Aws
@@ -15,53 +14,40 @@ from hyperpod_jlab.clusters.aws import configured_as, find_cluster, find_instanc
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
-    ConflictError,
     DeniedError,
     HyperpodError,
-    NotFoundError,
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
-from hyperpod_jlab.core.run import Attempt, Run
-from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
-from hyperpod_jlab.engines.registry import find_scheduler
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.metrics.aws import (
     EKS_METRICS,
     INSIGHTS,
     NODE_METRICS,
-    POD_METRICS,
     SLURM,
     SLURM_METRICS,
     build_queries,
     metrics_of_node,
     nodes_with_metrics,
-    pods_with_gpus,
     read_series,
 )
 from hyperpod_jlab.features.metrics.aws import MetricQuery as CloudWatchQuery
 from hyperpod_jlab.features.metrics.models import (
     METRICS,
     MetricSet,
-    RunMetricSets,
     Source,
     TimeRange,
     TimeSeries,
-    clip,
     last_seconds,
-    mean_series,
-    time_range,
 )
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
-    GPU_METRICS,
     PrometheusMetrics,
     Workspace,
     node_name,
     workspace_at,
     workspace_of_addon,
 )
-from hyperpod_jlab.run.service import Runs
 from hyperpod_jlab.run.services import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -247,7 +233,6 @@ class NodeMetrics:
         window: TimeRange,
         metrics: Sequence[str],
         *,
-        only_nodes: Collection[str] | None = None,
         limit: int | None = None,
     ) -> list[MetricSet]:
         """CloudWatch's metrics of each node of a cluster on EKS, by instance id; nodes without metrics are omitted.
@@ -256,17 +241,14 @@ class NodeMetrics:
             cluster: The cluster.
             window: The time range.
             metrics: Which of `NODE_METRICS`.
-            only_nodes: Only instances with these ids.
             limit: Maximum number of nodes.
 
         Raises:
             UnsupportedError: The cluster is not on EKS.
             HyperpodError: See `aws.errors`.
         """
-        all_nodes = sorted((await nodes_with_metrics(self.aws, _nodes_of(cluster))).items())
-        selected = [pair for pair in all_nodes if only_nodes is None or pair[0] in only_nodes][
-            :limit
-        ]
+        nodes = await nodes_with_metrics(self.aws, _nodes_of(cluster))
+        selected = sorted(nodes.items())[:limit]
         sources = {name: NODE_METRICS[name] for name in metrics}
         queries = [
             query
@@ -419,234 +401,6 @@ def build_metric_set(
 
 
 # --------------------------------------------------------------------------------------------------
-# Metrics of a run: of its nodes, while it was on them.
-#
-# On EKS, GPU metrics are those of the run's own pods if the source distinguishes pods: the
-# workspace does per node, CloudWatch for the whole run. All
-# others are of whole nodes.
-
-RUN_METRICS = (
-    "gpu-utilization",
-    "gpu-memory",
-    "gpu-temperature",
-    "efa-received",
-    "efa-sent",
-    "efa-dropped",
-    "cpu",
-    "memory",
-)
-"""The metrics of a run."""
-
-_NODE = "hyperpod-"
-"""Prefix of the instance id in a Kubernetes node name."""
-
-_PODS = "GPU values of the run cover its own pods; those of a single node cover all its GPUs, including other jobs'"
-
-_SHARED_NODES_NOTE = "GPU values cover whole nodes, including other jobs on them"
-
-
-class RunMetrics:
-    """Metrics of runs.
-
-    Args:
-        metrics_in: Returns the metrics of a region; None: the default region.
-        runs: The runs.
-        settings: The configuration, which maps a run's cluster to its HyperPod cluster.
-    """
-
-    def __init__(
-        self, metrics_in: Callable[[str | None], NodeMetrics], runs: Runs, settings: Settings
-    ) -> None:
-        self._metrics_in = metrics_in
-        self._runs = runs
-        self._settings = settings
-
-    async def read_run(self, run_id: str, attempt: int | None = None) -> RunMetricSets:
-        """Metrics of a run's nodes, over all its attempts.
-
-        Args:
-            run_id: The run.
-            attempt: Only this attempt.
-
-        Raises:
-            NotFoundError: The run, the attempt or the cluster does not exist.
-            ConflictError: The run has not started.
-            UnsupportedError: Its cluster has no metrics, and why.
-            InvalidInputError: The configured workspace is invalid.
-            HyperpodError: See `aws.errors`.
-        """
-        run = await self._runs.get(run_id)
-        await asyncio.to_thread(self._runs.check_no_array, run_id)
-        cluster = self._hyperpod_of(run)
-        attempts = _attempts(run, attempt)
-        begin = min(item.started_at or 0.0 for item in attempts)
-        ends = [item.ended_at for item in attempts if item.ended_at is not None]
-        window = time_range(begin, max(ends) if len(ends) == len(attempts) else None)
-        names = list(dict.fromkeys(node for item in attempts for node in item.nodes))
-        metrics = self._metrics_in(region_of(cluster))
-        description = await find_cluster(metrics.aws, cluster)
-        rows = await _read_run_nodes(metrics, description, names, window, run)
-        own_rows = [_clip_to_attempts(item, attempts) for item in rows if item.node is not None]
-        pods = [item for item in rows if item.node is None]
-        return RunMetricSets(
-            run_id, _mean_of_nodes(description, own_rows, pods, window), tuple(own_rows)
-        )
-
-    def _hyperpod_of(self, run: Run) -> str:
-        """The HyperPod cluster of a run.
-
-        Raises:
-            UnsupportedError: It is not on one, or that is unknown.
-        """
-        detail = {"run_id": run.run_id, "cluster": run.cluster}
-        config = self._settings.clusters.get(run.cluster)
-        kinds = {run.orchestrator, config.orchestrator if config is not None else None}
-        if any(
-            kind and (scheduler := find_scheduler(kind)) and scheduler.runs_locally
-            for kind in kinds
-        ):
-            raise UnsupportedError(
-                f"{run.run_id} ran on this machine, and only HyperPod clusters have metrics of their nodes",
-                detail=detail,
-            )
-        hyperpod = config.hyperpod_cluster if config is not None else None
-        if hyperpod is None:
-            raise UnsupportedError(
-                f"the configuration does not name the HyperPod cluster of {run.cluster}",
-                hint=f'write hyperpod = "NAME" under [clusters.{run.cluster}] in the configuration',
-                detail=detail,
-            )
-        return hyperpod
-
-
-async def _read_run_nodes(
-    metrics: NodeMetrics,
-    cluster: HyperpodCluster,
-    names: Sequence[str],
-    window: TimeRange,
-    run: Run,
-) -> list[MetricSet]:
-    async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
-        pods = _pods_of(run) if cluster.eks_arn is not None else None
-        courses = await prometheus.read_nodes(names, window, RUN_METRICS, pods)
-        shared = pods is None or not _has_gpus(courses.values())
-        if pods is not None and shared:
-            without_pods = await prometheus.read_nodes(names, window, GPU_METRICS)
-            courses = {name: _with_gpus(courses[name], without_pods[name]) for name in names}
-        rows = (
-            build_metric_set(cluster, name, window, node_courses, "Prometheus", notes=False)
-            for name, node_courses in courses.items()
-        )
-        notes = (_SHARED_NODES_NOTE,) if shared and _has_gpus(courses.values()) else ()
-        return [row.with_notes(*notes) for row in rows if row.courses]
-
-    async def fallback() -> list[MetricSet]:
-        by_id = {name.removeprefix(_NODE): name for name in names}
-        rows = await metrics.nodes_of_eks(cluster, window, RUN_METRICS, only_nodes=by_id.keys())
-        if not rows:
-            return []
-        pods = await _read_pod_gpus(metrics.aws, cluster, run, window)
-        note = _PODS if pods.courses else _SHARED_NODES_NOTE
-        named_rows = [replace(row, node=by_id[row.node or ""]).with_notes(note) for row in rows]
-        return [*named_rows, *([pods] if pods.courses else [])]
-
-    return await metrics.read_with_fallback(cluster, ask, fallback)
-
-
-async def _read_pod_gpus(
-    aws: Aws, cluster: HyperpodCluster, run: Run, window: TimeRange
-) -> MetricSet:
-    """CloudWatch's GPU metrics of a run's pods: the mean over the pods."""
-    eks = eks_of(cluster) or ""
-    pods = await pods_with_gpus(aws, eks, _pods_of(run))
-    queries = [
-        query for dimensions in pods for query in build_queries(POD_METRICS, INSIGHTS, dimensions)
-    ]
-    courses = await read_series(aws, queries, window) if queries else []
-    mean_courses = [
-        mean_series([query for query in courses if query.metric.name == name])
-        for name in (POD_METRICS if courses else ())
-    ]
-    return build_metric_set(cluster, None, window, mean_courses, notes=False)
-
-
-def _pods_of(run: Run) -> str:
-    """The name prefix of a run's pods; an array's pods have their index after its name, as a Job's do."""
-    return object_name(run.run_id.replace(".", "-"))
-
-
-def _attempts(run: Run, number: int | None) -> list[Attempt]:
-    """The attempts that started.
-
-    Raises:
-        NotFoundError: The attempt does not exist.
-        ConflictError: None started.
-    """
-    selected = [item for item in run.status.attempts if number is None or item.number == number]
-    if number is not None and not selected:
-        raise NotFoundError(
-            f"{run.run_id} has no attempt {number}",
-            hint=f"see: hpj show {run.run_id}",
-            detail={"field": "attempt", "run_id": run.run_id},
-        )
-    started = [item for item in selected if item.started_at is not None and item.nodes]
-    if not started:
-        raise ConflictError(
-            f"{run.run_id} has not started on any node ({run.state}), so it has no metrics",
-            code="wrong_state",
-            hint=f"see: hpj why {run.run_id}",
-            detail={"run_id": run.run_id, "state": run.state},
-        )
-    return started
-
-
-def _clip_to_attempts(row: MetricSet, attempts: Iterable[Attempt]) -> MetricSet:
-    """A node's metrics while the run was on it."""
-    spans = [
-        (item.started_at or 0.0, item.ended_at or float("inf"))
-        for item in attempts
-        if row.node in item.nodes
-    ]
-    clipped = {name: clip(course, spans, row.window.period) for name, course in row.courses.items()}
-    return replace(row, courses={name: course for name, course in clipped.items() if course.points})
-
-
-def _mean_of_nodes(
-    cluster: HyperpodCluster,
-    rows: Sequence[MetricSet],
-    pods: Sequence[MetricSet],
-    window: TimeRange,
-) -> MetricSet:
-    """The mean over the nodes, with the notes of all of them; metrics of the run's pods take precedence."""
-    courses = []
-    for name in RUN_METRICS:
-        pod_courses = [row.courses[name] for row in pods if name in row.courses]
-        source_courses = pod_courses or [row.courses[name] for row in rows if name in row.courses]
-        courses.extend([mean_series(source_courses)] if source_courses else [])
-    present = {course.metric.name for course in courses}
-    source = rows[0].source if rows else "CloudWatch"
-    overall = build_metric_set(cluster, None, window, courses, source, notes=False)
-    notes = tuple(dict.fromkeys(note for row in rows for note in row.notes))
-    missing = tuple(name for name in RUN_METRICS if name not in present)
-    if not rows:
-        notes = (
-            f"neither the workspace of {cluster.name} nor CloudWatch has metrics of the run's nodes for this time",
-        )
-    return replace(overall, missing=missing, notes=notes)
-
-
-def _has_gpus(courses: Iterable[Sequence[TimeSeries]]) -> bool:
-    return any(
-        course.points for group in courses for course in group if course.metric.name in GPU_METRICS
-    )
-
-
-def _with_gpus(courses: Sequence[TimeSeries], gpus: Sequence[TimeSeries]) -> list[TimeSeries]:
-    """Time series, with their GPU metrics replaced."""
-    return [*gpus, *(course for course in courses if course.metric.name not in GPU_METRICS)]
-
-
-# --------------------------------------------------------------------------------------------------
 # Shared cache of metrics: AWS bills by metric and by query, so each is queried at most once a
 # minute.
 
@@ -662,20 +416,16 @@ class MetricRequest:
     """A metrics request.
 
     Attributes:
-        cluster: Name or ARN of a HyperPod cluster; empty for a run.
-        seconds: How long to look back; unused for a run.
+        cluster: Name or ARN of a HyperPod cluster.
+        seconds: How long to look back.
         node: Only this node.
         nodes: Instead of the whole cluster, each of at most this many of its nodes.
-        run: Instead of a cluster, this run.
-        attempt: Only this attempt of the run.
     """
 
-    cluster: str = ""
-    seconds: int = 0
+    cluster: str
+    seconds: int
     node: str | None = None
     nodes: int | None = None
-    run: str | None = None
-    attempt: int | None = None
 
 
 class MetricCache:
@@ -683,28 +433,23 @@ class MetricCache:
 
     Args:
         metrics: Metrics of clusters and nodes.
-        runs: Metrics of runs.
     """
 
-    def __init__(self, metrics: NodeMetrics, runs: RunMetrics) -> None:
+    def __init__(self, metrics: NodeMetrics) -> None:
         self._metrics = metrics
-        self._runs = runs
         self._cache: Cache[MetricRequest, list[MetricSet]] = Cache(
             lambda _: TTL_S, limit=_MAX_ENTRIES
         )
 
     async def get(self, query: MetricRequest) -> list[MetricSet]:
-        """The metrics: for a cluster or a node a list with one entry, for a run its mean and then each of its nodes.
+        """The metrics: for a cluster or a node a list with one entry.
 
         Raises:
-            HyperpodError: See `NodeMetrics` and `RunMetrics`.
+            HyperpodError: See `NodeMetrics`.
         """
         return await self._cache.get(query, lambda: self._load(query))
 
     async def _load(self, query: MetricRequest) -> list[MetricSet]:
-        if query.run is not None:
-            run_metrics = await self._runs.read_run(query.run, query.attempt)
-            return [run_metrics.whole, *run_metrics.nodes]
         if query.nodes is not None:
             return await self._metrics.read_nodes(query.cluster, query.seconds, query.nodes)
         if query.node is not None:
@@ -719,19 +464,8 @@ def node_metrics(services: Hyperpod, region: str | None = None) -> NodeMetrics:
     )
 
 
-def run_metrics(services: Hyperpod, region: str | None = None) -> RunMetrics:
-    """The metrics of runs; the region is that of clusters that the configuration has by a plain name."""
-    return RunMetrics(
-        lambda own_region: node_metrics(services, own_region or region),
-        services.runs,
-        services.settings,
-    )
-
-
 def metric_cache(services: Hyperpod, region: str | None = None) -> MetricCache:
-    """Both, kept for all who look."""
+    """The same, cached for all callers."""
     return services.get_or_make(
-        MetricCache,
-        region,
-        lambda: MetricCache(node_metrics(services, region), run_metrics(services, region)),
+        MetricCache, region, lambda: MetricCache(node_metrics(services, region))
     )

@@ -18,6 +18,4 @@ ROUTES = (
     # It starts Lustre's program, so it is not a read-only action.
     Route("post", "storage/files/states", "execute", "routes:show_states"),
     Route("post", "storage/files/actions", "execute", "routes:move_files"),
-    Route("get", "storage/tasks", "read", "routes:list_tasks"),
-    Route("post", "storage/tasks/{task}/cancel", "execute", "routes:cancel_task"),
 )

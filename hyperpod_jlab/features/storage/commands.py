@@ -6,28 +6,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
-from hyperpod_jlab.cli.output import Table, format_moment, print_fields, print_json, print_table
+from hyperpod_jlab.cli.output import Table, print_fields, print_json, print_table
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import RefusedError, StorageError
 from hyperpod_jlab.core.file_system import STATE_MEANINGS
 from hyperpod_jlab.core.quantities import format_size
-from hyperpod_jlab.features.storage.files import (
-    RepositoryTaskService,
-    TaskOptions,
-    TransferResult,
-    Way,
-    file_states,
-    move,
-)
+from hyperpod_jlab.features.storage.files import file_states, move
 from hyperpod_jlab.features.storage.service import link_partition, open_storage
 from hyperpod_jlab.run.clean import carry_out, plan_migration
 from hyperpod_jlab.storage.home_link import NAME, remove_link
@@ -37,7 +28,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.clusters.mounts import MountInfo
     from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
     from hyperpod_jlab.features.storage.files import Result
-    from hyperpod_jlab.features.storage.models import RepositoryTask
     from hyperpod_jlab.features.storage.service import (
         PartitionLink,
         PathView,
@@ -81,14 +71,6 @@ COMMANDS = (
                 "features.storage.commands",
                 "Free the space of files that have a copy in S3.",
             ),
-            Entry("export", "features.storage.commands", "Copy files to S3."),
-            Entry("import", "features.storage.commands", "Import new and changed files from S3."),
-            Entry(
-                "tasks",
-                "features.storage.commands",
-                "Show data repository tasks and their progress.",
-            ),
-            Entry("cancel", "features.storage.commands", "Cancel a data repository task."),
         ),
     ),
     Section(
@@ -178,7 +160,7 @@ def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj storage state``, ``hydrate``, ``release``, ``export``, ``import``, ``tasks`` and ``cancel``: files on file systems that are linked to S3.
+# ``hpj storage state``, ``hydrate`` and ``release``: files on file systems that are linked to S3.
 
 _PATHS = click.argument(
     "paths",
@@ -188,42 +170,7 @@ _PATHS = click.argument(
     type=click.Path(path_type=Path),
 )
 
-_REGION = click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, the region of the AWS configuration, or the region of Studio.",
-)
-
-_REPORT = click.option(
-    "--report",
-    metavar="S3-URI",
-    help="Let AWS write a list of the files that failed to this location, inside the linked one. Default: no list.",
-)
-
-_WAY = click.option(
-    "--by",
-    type=click.Choice(get_args(Way)),
-    help="Use the Lustre program lfs on this machine, or a data repository task of AWS. Default: lfs, or AWS where lfs is missing or not permitted.",
-)
-
-_UNUSED = click.option(
-    "--unused-for",
-    type=click.IntRange(0),
-    metavar="DAYS",
-    help="With AWS: only files that were neither read nor changed for this many days.",
-)
-
-_IMPORT_HELP = """\
-Import the names and metadata of new and changed files in S3 to linked folders. Their data is loaded when they are read, or with 'hpj storage hydrate'
-where lfs is installed. AWS runs a data repository task, which continues after the command ends; see 'hpj storage tasks'.
-"""
-
-_TASKS_HELP = """\
-Show the data repository tasks with which AWS exports, imports and releases files, and their progress. Without TASK, show the tasks of the file systems
-that are mounted here, or of all file systems in the region if the mounts do not identify theirs.
-"""
 _CONTINUE_HELP = "A file that fails is listed with the reason; the others continue."
-_EITHER_WAY_HELP = "Uses the Lustre program lfs on this machine, or a data repository task of AWS, which continues after the command ends; see 'hpj storage tasks'."
 _LFS_ONLY_HELP = "Requires the Lustre program lfs on this machine."
 
 
@@ -236,8 +183,8 @@ _LFS_ONLY_HELP = "Requires the Lustre program lfs on this machine."
 def state(paths: tuple[Path, ...]) -> None:
     """Show states."""
 
-    async def work(_: Hyperpod) -> TransferResult:
-        return TransferResult(await file_states(_absolute_paths(paths)))
+    async def work(_: Hyperpod) -> list[Result]:
+        return await file_states(_absolute_paths(paths))
 
     _print_result(with_services(work, asking=True))
 
@@ -248,117 +195,25 @@ def state(paths: tuple[Path, ...]) -> None:
     examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
 )
 @_PATHS
-@_WAY
-def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
+def hydrate(paths: tuple[Path, ...]) -> None:
     """Bring files back."""
-    _move("hydrate", paths, by, None)
+    _move("hydrate", paths)
 
 
 @click.command(
     cls=HpjCommand,
-    help=f"Free the space of files on the file system. Their data stays in S3 and is restored when they are read. {_CONTINUE_HELP}\n\n{_EITHER_WAY_HELP}",
-    examples=(
-        "hpj storage release /fsx/alice/data/*.tar",
-        "hpj storage release ~/fsx/data --by aws --unused-for 30",
-    ),
+    help=f"Free the space of files on the file system. Their data stays in S3 and is restored when they are read. {_CONTINUE_HELP}\n\n{_LFS_ONLY_HELP}",
+    examples=("hpj storage release /fsx/alice/data/*.tar",),
 )
 @_PATHS
-@_WAY
-@_UNUSED
-@_REPORT
-def release(
-    paths: tuple[Path, ...], by: Way | None, unused_for: int | None, report: str | None
-) -> None:
+def release(paths: tuple[Path, ...]) -> None:
     """Take files off."""
-    has_task_options = unused_for is not None or report is not None
-    _move("release", paths, by, TaskOptions(unused_for or 0, report) if has_task_options else None)
+    _move("release", paths)
 
 
-@click.command(
-    cls=HpjCommand,
-    help=f"Copy files to S3. {_CONTINUE_HELP}\n\n{_EITHER_WAY_HELP}",
-    examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
-)
-@_PATHS
-@_WAY
-@_REPORT
-def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
-    """Copy files."""
-    _move("export", paths, by, TaskOptions(report=report) if report else None)
-
-
-@click.command(
-    "import", cls=HpjCommand, help=_IMPORT_HELP, examples=("hpj storage import ~/fsx/data",)
-)
-@_PATHS
-@_REPORT
-@_REGION
-def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
-    """Take over what is new in S3."""
-
-    async def work(_: Hyperpod) -> TransferResult:
-        options = TaskOptions(report=report)
-        return await RepositoryTaskService(Aws(region)).begin(
-            "import", _absolute_paths(paths), options
-        )
-
-    _print_result(with_services(work, asking=True))
-
-
-@click.command(
-    cls=HpjCommand,
-    help=_TASKS_HELP,
-    examples=("hpj storage tasks", "hpj storage tasks task-0123456789abcdef0 --json"),
-)
-@click.argument("tasks", nargs=-1, metavar="[TASK]...")
-@_REGION
-def tasks(tasks: tuple[str, ...], region: str | None) -> None:
-    """Show tasks."""
-
-    async def work(_: Hyperpod) -> list[RepositoryTask]:
-        return await RepositoryTaskService(Aws(region)).list_known_tasks(tasks)
-
-    rows = with_services(work, asking=True)
-    if invocation().as_json:
-        print_json({"tasks": rows})
-    else:
-        print_table(
-            Table(
-                ("TASK", "ACTION", "STATE", "FILES", "FAILED", "CREATED", "PATHS"),
-                list(map(_task_row, rows)),
-            )
-        )
-
-
-@click.command(
-    cls=HpjCommand,
-    help="Cancel a data repository task. Finished files are kept, and files in progress are completed.",
-    examples=("hpj storage cancel task-0123456789abcdef0",),
-)
-@click.argument("task")
-@_REGION
-def cancel(task: str, region: str | None) -> None:
-    """Cancel a task."""
-
-    async def work(_: Hyperpod) -> str:
-        return await RepositoryTaskService(Aws(region)).cancel(task)
-
-    state = with_services(work, asking=True)
-    if invocation().as_json:
-        print_json({"task": task, "state": state})
-    else:
-        print(f"{task}: {state}")
-
-
-def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOptions | None) -> None:
-    if by == "lfs" and options is not None:
-        raise CommandLineError(
-            "--report and --unused-for can be used only with AWS tasks, not with lfs",
-            detail={"option": "--by"},
-        )
-
-    async def work(_: Hyperpod) -> TransferResult:
-        return await move(verb, _absolute_paths(paths), RepositoryTaskService(Aws()), by, options)
+def _move(verb: Verb, paths: tuple[Path, ...]) -> None:
+    async def work(_: Hyperpod) -> list[Result]:
+        return await move(verb, _absolute_paths(paths))
 
     _print_result(with_services(work, asking=True))
 
@@ -369,21 +224,17 @@ def _absolute_paths(paths: tuple[Path, ...]) -> list[Path]:
     return list(dict.fromkeys(absolute))
 
 
-def _print_result(transfer: TransferResult) -> None:
+def _print_result(results: list[Result]) -> None:
     """Print the result of each path.
 
     Raises:
-        HyperpodError: AWS refused some.
-        RefusedError: Some were refused for other reasons.
+        RefusedError: Some were refused.
     """
-    results = transfer.results
     if invocation().as_json:
-        print_json({"files": results, "tasks": transfer.tasks})
+        print_json({"files": results})
     else:
         print_table(Table(("FILE", "STATE", "RESULT", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
-    if transfer.errors:
-        raise transfer.errors[0]
     if refused:
         first = refused[0]
         raise RefusedError(
@@ -400,25 +251,7 @@ def _row(result: Result) -> tuple[str, str, str, str]:
     reason = result.reason or (STATE_MEANINGS[file.state] if file else "")
     if file is not None and file.progress:
         reason = f"{reason}, {file.progress}"
-    if result.task is not None:
-        reason = f"AWS task: {result.task}"
     return result.path, file.state if file else "-", result.done, reason
-
-
-def _task_row(task: RepositoryTask) -> Sequence[str]:
-    total, finished = task.total, (task.succeeded or 0) + (task.failed or 0)
-    paths_text = ", ".join(task.paths) or "everything"
-    if task.problem:
-        paths_text = f"{paths_text}: {task.problem}"
-    return (
-        task.task_id,
-        task.kind,
-        task.state,
-        "-" if total is None else f"{finished}/{total}",
-        "-" if task.failed is None else str(task.failed),
-        format_moment(task.created.timestamp() if task.created else None),
-        paths_text,
-    )
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,10 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.spec import Path as PathText
-from hyperpod_jlab.features.storage.files import RepositoryTaskService, Result, file_states, move
-from hyperpod_jlab.features.storage.models import RepositoryTask
+from hyperpod_jlab.features.storage.files import Result, file_states, move
 from hyperpod_jlab.features.storage.service import (
     Side,
     StorageOverview,
@@ -48,11 +46,8 @@ _MAX_FILES = 500
 FilePath = Annotated[PathText, Field(min_length=1, max_length=4096)]
 Files = Annotated[list[FilePath], Field(min_length=1, max_length=_MAX_FILES)]
 
-StorageAction = TypeAliasType("StorageAction", Literal["hydrate", "release", "export"])
+StorageAction = TypeAliasType("StorageAction", Literal["hydrate", "release"])
 """Transfers, under a name of their own in the schemas."""
-
-StorageWay = TypeAliasType("StorageWay", Literal["lfs", "aws"])
-"""By Lustre's program on the server's machine, or by an AWS task."""
 
 
 class LinkBody(RequestModel):
@@ -99,17 +94,15 @@ class FilesActionBody(FilesBody):
     """A transfer and its files."""
 
     action: StorageAction
-    """`hydrate` restores released files, `release` frees the bytes of files that are in S3, `export` copies files to S3."""
-    by: StorageWay | None = None
-    """How; default: by Lustre's program, and by AWS where the program is missing or has no permission."""
+    """`hydrate` restores released files, `release` frees the bytes of files that are in S3."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
     """The state of a file, or the result of a request for it.
 
-    `path` is the given path. `done` is `seen`, `asked` (continues after the response; by the AWS task `task`, if
-    any), `nothing` (nothing to do) or `refused`, with the `reason`. `state` is null if it cannot be read; `progress`
+    `path` is the given path. `done` is `seen`, `asked` (continues after the response),
+    `nothing` (nothing to do) or `refused`, with the `reason`. `state` is null if it cannot be read; `progress`
     is Lustre's text on the transfer in progress.
     """
 
@@ -119,7 +112,6 @@ class StoredFile:
     progress: str | None
     reason: str | None
     hint: str | None
-    task: str | None
 
 
 @dataclass(frozen=True)
@@ -127,21 +119,6 @@ class StoredFiles:
     """One entry per file, in order."""
 
     files: list[StoredFile]
-
-
-@dataclass(frozen=True)
-class RepositoryTasks:
-    """Tasks, newest first."""
-
-    tasks: list[RepositoryTask]
-
-
-@dataclass(frozen=True)
-class TaskState:
-    """A task's state as AWS reports it, after the request to cancel it."""
-
-    task: str
-    state: str
 
 
 async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
@@ -175,20 +152,7 @@ async def show_states(call: Call, body: FilesBody) -> StoredFiles:
 async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
     """Request transfers of files' bytes. A failure for one file does not stop the others."""
     paths = _absolute(call, body.paths, "paths")
-    tasks = RepositoryTaskService(Aws())
-    result = await move(body.action, list(paths.values()), tasks, body.by)
-    return _to_stored_files(paths, result.results)
-
-
-async def list_tasks(call: Call) -> RepositoryTasks:  # noqa: ARG001 - every endpoint is given its call
-    """List tasks of the mounted file systems, or of the whole region if their ids are unknown."""
-    return RepositoryTasks(list(await RepositoryTaskService(Aws()).list_known_tasks()))
-
-
-async def cancel_task(call: Call, task: str) -> TaskState:  # noqa: ARG001 - as above
-    """Cancel a task. Completed work is not undone."""
-    state = await RepositoryTaskService(Aws()).cancel(task)
-    return TaskState(task, state)
+    return _to_stored_files(paths, await move(body.action, list(paths.values())))
 
 
 def _root(call: Call) -> Path:
@@ -218,5 +182,4 @@ def _file(name: str, result: Result) -> StoredFile:
         progress=result.file.progress if result.file else None,
         reason=result.reason,
         hint=result.hint,
-        task=result.task,
     )

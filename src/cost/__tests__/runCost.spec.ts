@@ -58,13 +58,13 @@ describe('Words of cost', () => {
     );
   });
 
-  it('say the largest share of a quota or budget, and all for a hint', () => {
+  it('say the largest share of a quota, and all for a hint', () => {
     const words = estimateWords(
       estimate({
         ...{ per_hour: 98.32, at_most: 196.64 },
         shares: [
           answerOf('QuotaShare', {
-            ...{ quota: 'AWS budget', unit: 'USD', share: 0.039 },
+            ...{ quota: 'queue team-a', unit: 'GPUs', share: 0.039 },
             ...{ nominal: 5000, used: 12.5 }
           }),
           answerOf('QuotaShare', {
@@ -79,7 +79,7 @@ describe('Words of cost', () => {
       'about $98/h, at most $197 · 16% of the GPU-hours of account vision'
     );
     expect(words?.hint).toBe(
-      'The GPU-hours of account vision: 40 of 100 used\nThe month’s AWS budget: $12.50 of $5,000.00 used'
+      'The GPU-hours of account vision: 40 of 100 used\nThe GPUs of queue team-a: 12.5 of 5,000 used'
     );
   });
 

@@ -6,7 +6,7 @@ import { until } from '../../__tests__/until';
 import { ApiError, Schema } from '../../api';
 import { saveText } from '../../components/saveText';
 import { firstMeasure, keyTexts, measuresOf, usageChart } from '../chartData';
-import { IBill, IUsageReport } from '../client';
+import { IUsageReport } from '../client';
 import { csvName, csvOf } from '../csv';
 import { UsagePage } from '../page';
 import { By, UsageModel } from '../usageModel';
@@ -161,25 +161,9 @@ function idleRow(type: string, paid: number, used: number) {
   };
 }
 
-function bill(): IBill {
-  return answerOf('ComparedBill', {
-    cluster: 'ml',
-    amount: 900,
-    currency: 'USD',
-    forecast: 2700,
-    node_hours_paid: 9,
-    counted_node_hours: 6,
-    counted_amount: 600,
-    idle: [idleRow('ml.p5.48xlarge', 9, 6)],
-    asked_at: '2026-11-01T00:00:00.000Z',
-    notes: ['a note']
-  });
-}
-
 describe('The page of usage', () => {
   let asked: Schema<'UsageQuery'>[];
   let answer: () => Promise<IUsageReport>;
-  let refusal: ApiError;
   let page: UsagePage;
 
   function open(): void {
@@ -188,9 +172,7 @@ describe('The page of usage', () => {
         usage: query => {
           asked.push(query);
           return answer();
-        },
-        bill: () => Promise.reject(refusal),
-        askForBill: () => Promise.resolve(bill())
+        }
       },
       clusters: () => Promise.resolve(['local', 'ml']),
       trans
@@ -229,7 +211,6 @@ describe('The page of usage', () => {
   }
 
   beforeEach(() => {
-    refusal = ApiError.local('no_hyperpod_cluster', 'it is none', 422);
     asked = [];
     answer = () => Promise.resolve(report());
   });
@@ -318,19 +299,12 @@ describe('The page of usage', () => {
     expect(text()).toContain('$4,000.00');
   });
 
-  it('asks AWS for the bill of the chosen cluster when the user says so', async () => {
-    refusal = ApiError.local('paid_request', 'it costs money', 422);
+  it('links to the bill of AWS of the clusters that have one', async () => {
+    const url = 'https://console.aws.amazon.com/costmanagement/home#/x';
+    answer = () => Promise.resolve(report({ bills: [{ cluster: 'ml', url }] }));
     open();
-    await until(() => page.node.querySelector('table') !== null);
-    expect(text()).not.toContain('AWS bill');
-    await until(() => page.node.querySelector('option[value=ml]') !== null);
-    choose('Cluster', 'ml');
-    await until(() => text().includes('AWS charges $0.01'));
-    press('Ask AWS ($0.02)');
-    await until(() => text().includes('Expected for the month'));
-    for (const part of ['$900.00', '$2,700.00', 'Idle nodes', 'a note']) {
-      expect(text()).toContain(part);
-    }
+    await until(() => text().includes('AWS bill of ml in Cost Explorer'));
+    expect(page.node.querySelector('a')?.href).toBe(url);
   });
 
   it('says why there is no report of what was chosen, not that of another choice', async () => {

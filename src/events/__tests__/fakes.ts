@@ -13,20 +13,18 @@ export const EVENT = {
   instance: 'i-0123456789abcdef0',
   description: 'Node is unhealthy.',
   reason: null,
-  times: 2,
-  journal: false
+  times: 2
 };
 const OLD = {
   ...EVENT,
   event_id: 'e-0',
   level: 'Critical',
   description: null,
-  times: 1,
-  journal: true
+  times: 1
 };
 
 /**
- * A server that has two events, one of them in its journal only, and remembers what it was asked.
+ * A server that has two events, and remembers what it was asked.
  */
 export class FakeEventClient implements IEventClient {
   readonly queries: IEventQuery[] = [];

@@ -6,7 +6,6 @@ import {
   ICodeFile,
   INamedText,
   IRunClient,
-  IRunMetrics,
   IRunOverview,
   IRunPage,
   IRunQuery,
@@ -149,14 +148,6 @@ export class FakeRunClient implements IRunClient {
   mlflowLink(runId: string): Promise<string> {
     this.calls.push(`mlflowLink ${runId}`);
     return Promise.resolve('https://mlflow/once');
-  }
-
-  measured: () => Promise<IRunMetrics> = () =>
-    Promise.reject(ApiError.local('unsupported', 'none here', 422));
-
-  metrics(runId: string): Promise<IRunMetrics> {
-    this.calls.push(`metrics ${runId}`);
-    return this.measured();
   }
 
   reach: IRunAccess = answerOf('RunAccess', {

@@ -36,7 +36,6 @@ describe('RunPage', () => {
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
   let hasPorts = false;
-  let hasMetrics = false;
   let page: RunPage;
   let logClient: FakeClient;
 
@@ -50,7 +49,6 @@ describe('RunPage', () => {
       delete: one => acts.push(`delete ${one.name}`),
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
-      hasMetrics: () => hasMetrics,
       hasPorts: () => Promise.resolve(hasPorts),
       openUsage: cluster => acts.push(`usage of ${cluster}`),
       openMlflow: () => acts.push('mlflow'),
@@ -228,23 +226,6 @@ describe('RunPage', () => {
     await until(() => client.calls.length > 1);
     const kinds = new Set(client.calls.map(call => call.split(' ')[0]));
     expect([...kinds].sort()).toEqual(['get', 'overview']);
-  });
-
-  it('has a tab for what AWS measures only where it measures', async () => {
-    const tabs = () =>
-      [...page.node.querySelectorAll('[role="tab"]')].map(
-        one => one.textContent
-      );
-    client.runs = [run(1)];
-    await show(run(1).run_id);
-    await until(() => tabs().length > 0);
-    expect(tabs()).toEqual(['Overview', 'Log', 'Code', 'Settings']);
-    page.dispose();
-    runs.dispose();
-    hasMetrics = true;
-    await show(run(1).run_id);
-    await until(() => tabs().includes('Metrics'));
-    hasMetrics = false;
   });
 
   it('shows the time against its limit', async () => {

@@ -43,7 +43,7 @@ class Files implements IFileClient {
     paths: readonly string[]
   ): Promise<readonly IStoredFile[]> {
     this.asked.push([action, paths]);
-    const files = paths.map(path => ({ path, done: 'asked', task: 'task-1' }));
+    const files = paths.map(path => ({ path, done: 'asked' }));
     return Promise.resolve(answerOf('StoredFiles', { files }).files);
   }
 }
@@ -164,24 +164,20 @@ describe('showFileStates', () => {
     const shown = await dialog();
     expect(shown.textContent).toContain('in S3 only');
     expect(shown.textContent).toContain('it is no file');
-    expect(buttons(shown)).toEqual([
-      'Close',
-      'Restore from S3',
-      'Export to S3'
-    ]);
+    expect(buttons(shown)).toEqual(['Close', 'Restore from S3']);
     press(shown, 'Restore from S3');
     await until(() => client.asked.length > 0);
     expect(client.asked).toEqual([['hydrate', ['file-0', 'file-3']]]);
     await until(() =>
       (document.querySelector('.jp-Dialog')?.textContent ?? '').includes(
-        'AWS task task-1'
+        'requested'
       )
     );
     press(await dialog(), 'Close');
     expect(await done).toMatchObject({ action: 'hydrate' });
   });
 
-  it('offers what AWS can do where nothing here knows states', async () => {
+  it('offers nothing where nothing here knows states', async () => {
     const client = new Files();
     client.found = new ApiError(
       {
@@ -195,7 +191,7 @@ describe('showFileStates', () => {
     const done = showFileStates(toolsOf(client), ['a', 'b']);
     const shown = await dialog();
     expect(shown.textContent).toContain('there is no lfs');
-    expect(buttons(shown)).toEqual(['Close', 'Release', 'Export to S3']);
+    expect(buttons(shown)).toEqual(['Close']);
     press(shown, 'Close');
     expect(await done).toMatchObject({ action: null });
     expect(client.asked).toEqual([]);

@@ -1,1 +1,0 @@
-"""A monthly AWS budget with alerts for a HyperPod cluster."""
