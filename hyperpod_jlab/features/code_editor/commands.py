@@ -1,50 +1,63 @@
-"""``hpj init``: prepare a project for an editor."""
+"""``hpj init code-editor``: tasks for Code Editor (VS Code's ``.vscode/tasks.json``, version 2.0.0) that submit the open file to a cluster."""
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation
-from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.output import print_json, print_notes
 from hyperpod_jlab.cli.parameters import CLUSTER
-from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.core.errors import ConflictError
-from hyperpod_jlab.features.code_editor.service import tasks_text, write_tasks
+from hyperpod_jlab.core.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    from hyperpod_jlab.features.code_editor.service import WriteResult
+TASKS_FILE = Path(".vscode", "tasks.json")
+_TASKS = (
+    ("HyperPod: run this file", ("submit", "${file}", "--follow"), True),
+    ("HyperPod: show what would run", ("submit", "${file}", "--dry-run"), True),
+    ("HyperPod: follow the last run", ("logs", "--follow", "last"), False),
+    ("HyperPod: why does the last run wait?", ("why", "last"), False),
+    ("HyperPod: cancel the last run", ("cancel", "last"), False),
+)
+"""Label, arguments of ``hpj``, and whether it takes a cluster."""
 
-_GROUP = """\
-Prepare a project for an editor.
+_INSTANCES = 99
+"""The editor's default is one: while the log of a run is followed, no other file could be submitted."""
+
+_HELP = """\
+Write tasks for Code Editor (VS Code) into a project, for example to run the open file on the cluster or to follow the last run.
+
+They are written to .vscode/tasks.json. If the project has this file, it stays as it is, and the tasks are printed for you to add. To run a task in the editor,
+choose Terminal > Run Task.
 """
-_CODE_EDITOR = """\
-Add tasks for Code Editor (VS Code) to a project, for example to run the open file on the cluster or to follow the last run.
+_ENTRY = Entry("code-editor", "features.code_editor.commands", "Add tasks for Code Editor.")
 
-The tasks are added to .vscode/tasks.json. Existing tasks and comments are kept. If the file cannot be changed without loss, it stays as it is, and
-the tasks are printed for you to paste. To run a task in the editor, choose Terminal > Run Task.
-"""
+
+def tasks_text(cluster: str | None = None) -> str:
+    """The file with the tasks. They start ``hpj`` without a shell, so file names need no quoting."""
+    tasks = [
+        {
+            "label": label,
+            "type": "process",
+            "command": "hpj",
+            "args": [*arguments, *(("--cluster", cluster) if cluster and sends else ())],
+            "problemMatcher": [],
+            "presentation": {"panel": "dedicated" if sends else "shared", "clear": False},
+            "runOptions": {"instanceLimit": _INSTANCES},
+        }
+        for label, arguments, sends in _TASKS
+    ]
+    return json.dumps({"version": "2.0.0", "tasks": tasks}, indent=2, ensure_ascii=False) + "\n"
 
 
 @click.group(
     "init",
     cls=LazyGroup,
-    sections=(
-        Section(
-            "Editors",
-            (
-                Entry(
-                    "code-editor",
-                    "features.code_editor.commands",
-                    "Add tasks for Code Editor.",
-                ),
-            ),
-        ),
-    ),
-    help=_GROUP,
+    sections=(Section("Editors", (_ENTRY,)),),
+    help="Prepare a project for an editor.",
     context_settings=CONTEXT,
     examples=("hpj init code-editor",),
 )
@@ -55,12 +68,8 @@ def init() -> None:
 @click.command(
     "code-editor",
     cls=HpjCommand,
-    help=_CODE_EDITOR,
-    examples=(
-        "hpj init code-editor",
-        "hpj init code-editor ~/project --cluster ml-cluster",
-        "hpj init code-editor --print",
-    ),
+    help=_HELP,
+    examples=("hpj init code-editor", "hpj init code-editor ~/project --cluster ml-cluster"),
 )
 @click.argument("folder", type=click.Path(path_type=Path), default=".", metavar="[FOLDER]")
 @click.option(
@@ -68,47 +77,25 @@ def init() -> None:
     type=CLUSTER,
     help="Cluster to submit files to. Default: the configured default cluster at the time a task runs.",
 )
-@click.option("--replace", is_flag=True, help="Replace tasks that have the same names.")
-@click.option("--print", "only_print", is_flag=True, help="Print the tasks. Write nothing.")
-def code_editor(folder: Path, cluster: str | None, replace: bool, only_print: bool) -> None:
-    """Write the tasks."""
-    if only_print:
-        _print(cluster)
-        return
+def code_editor(folder: Path, cluster: str | None) -> None:
+    """Write the tasks, or print them."""
+    path, text = folder / TASKS_FILE, tasks_text(cluster)
     try:
-        result = write_tasks(folder, cluster, replace=replace)
-    except ConflictError:
-        if not invocation().as_json:
-            _print(cluster)
-        raise
+        if folder.is_dir():
+            path.parent.mkdir(exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+        is_written = True
+    except OSError as error:
+        if not (isinstance(error, FileExistsError) and os.path.lexists(path)):
+            raise InvalidInputError(
+                f"{path} cannot be written: {error.strerror}", detail={"field": "folder"}
+            ) from error
+        is_written = False
     if invocation().as_json:
-        print_json(
-            {
-                "path": str(result.path),
-                "added": list(result.added),
-                "replaced": list(result.replaced),
-                "kept": list(result.kept),
-            }
-        )
+        print_json({"path": str(path), "written": is_written, "text": text})
+    elif is_written:
+        print(f"{path}: {len(_TASKS)} tasks written")
     else:
-        _tell(result)
-
-
-def _print(cluster: str | None) -> None:
-    if invocation().as_json:
-        print_json({"text": tasks_text(cluster)})
-    else:
-        click.echo(tasks_text(cluster), nl=False)
-
-
-def _tell(result: WriteResult) -> None:
-    parts = [
-        f"{len(labels)} {verb}"
-        for verb, labels in (
-            ("added", result.added),
-            ("replaced", result.replaced),
-            ("already there", result.kept),
-        )
-        if labels
-    ]
-    print(printable(f"{result.path}: tasks: {', '.join(parts)}"))
+        click.echo(text, nl=False)
+        print_notes([f"{path} exists and stays as it is; add these tasks to its list `tasks`"])
