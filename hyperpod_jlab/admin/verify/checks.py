@@ -127,8 +127,8 @@ CLUSTER_FACTS = (
     Fact(
         "slurm-overlap-step",
         "On a login node of HyperPod, `srun --jobid=ID --overlap` starts a step in a running job of the same user at once.",
-        ("hyperpod_jlab/engines/slurm/ports.py",),
-        "`hpj forward` and ports on the run's page fail on Slurm with `no_step`.",
+        ("hyperpod_jlab/engines/slurm/run_nodes.py",),
+        "The shell commands of a run on Slurm fail.",
         "by hand",
         "Submit a run, then on a login node: `srun --jobid=ID --overlap --nodes=1 --ntasks=1 --gres=none hostname`.",
     ),
@@ -384,14 +384,6 @@ STUDIO_FACTS = (
         "Users have no access to their own folders, or can read those of others.",
         "by hand",
         "In a space, `touch` a file in the partition. On a cluster node, run `ls -n` on it, and compare with the profile's `CustomPosixUserConfig` (200001 without one).",
-    ),
-    Fact(
-        "sandboxed-pages",
-        "Studio's gateway forwards the headers and WebSockets of a sandboxed page.",
-        ("hyperpod_jlab/server/port_proxy.py", "hyperpod_jlab/server/port_proxy.py"),
-        "TensorBoard and other ports of a run stay blank in Studio. `hpj forward` still works.",
-        "by hand",
-        "In Studio, open a port of a run (TensorBoard). Check the browser's console for refused requests.",
     ),
 )
 
