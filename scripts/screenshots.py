@@ -398,7 +398,7 @@ def shoot_kubernetes(page: Page, run_id: str) -> None:
     execute(page, "hyperpod:open-run", {"runId": run_id})
     run_page = page.locator(RUN_PAGE)
     expect(run_page.get_by_text("epoch  2").last).to_be_visible(timeout=120_000)
-    run_page.get_by_text("Ports and shells").click()
+    run_page.get_by_text("Shells", exact=True).click()
     expect(run_page.get_by_text("Shell on 1")).to_be_visible(timeout=60_000)
     in_both_themes(page, "kubernetes-run")
     execute(page, "hyperpod:open-cluster", {"cluster": KUBERNETES})

@@ -19,9 +19,7 @@ from kubernetes_lab import (
 from lab_page import (
     CLUSTER_PAGE,
     DIALOG,
-    PANEL,
     RUN_PAGE,
-    execute,
     expect_state,
     log_lines,
     open_lab,
@@ -30,7 +28,6 @@ from lab_page import (
     refresh_until,
     row,
     run_tab,
-    tab_to,
     use_theme,
     violations,
     wait_for_line,
@@ -45,7 +42,6 @@ from tests.kubernetes.cluster import KubernetesTestbed
 SLOW = 60_000
 #: Seconds in which what is missing of the cluster can be built.
 pytestmark = pytest.mark.timeout(3600)
-SERVING = "Serving HTTP on 0.0.0.0 port 6006 (http://0.0.0.0:6006/) ..."
 
 
 @pytest.fixture(scope="module")
@@ -126,31 +122,18 @@ def test_a_cell_runs_on_two_pods(page: Page, admin_lab: LabServer, namespace: st
     assert violations(page, RUN_PAGE) == []
 
 
-def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabServer) -> None:
-    command = "echo begun; exec python3 -u -m http.server 6006"
-    run_id = submit(admin_lab, command, "--name", "serve", "--nodes", "2")
+def test_shells_and_the_end_of_a_run(page: Page, admin_lab: LabServer) -> None:
+    run_id = submit(admin_lab, "echo begun; sleep 600", "--name", "serve", "--nodes", "2")
     open_lab(page, admin_lab)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     shown = open_run(page, run_id)
-    wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
+    wait_for_line(page, "begun", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
     run_tab(shown, "Overview")
     expect(shown.locator(".jp-HyperPod-Details")).to_contain_text("PyTorchJob")
-    # The line above may be another node's: the port of node 0 is opened once the launcher has seen it.
-    seen = shown.get_by_role("button", name="Open TensorBoard (node 0)")
-    expect(seen).to_be_visible(timeout=SLOW)
-    shown.get_by_text("Ports and shells").focus()
+    shown.locator("summary", has_text="Shells").focus()
     page.keyboard.press("Enter")
     expect(shown.get_by_role("list", name="Shell commands")).to_be_visible()
-    expect(shown.get_by_label("Port")).to_have_value("6006")
-    with page.context.expect_page() as opened:
-        shown.get_by_role("button", name="Open port").click()
-    expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
-    opened.value.close()
-    with page.context.expect_page() as opened:
-        seen.click()
-    expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
-    opened.value.close()
     shown.get_by_role("button", name=re.compile("Copy the command for a shell on 0")).click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("kubectl ")
@@ -160,7 +143,7 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel run").click()
     expect_state(shown, "cancelled", timeout=SLOW)
     assert "begun" in log_lines(page, RUN_PAGE)
-    expect(shown.get_by_text("Ports and shells")).to_have_count(0)
+    expect(shown.locator("summary", has_text="Shells")).to_have_count(0)
 
 
 def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesTestbed) -> None:
@@ -216,38 +199,6 @@ def test_few_rights_and_no_shared_storage(page: Page, user_lab: LabServer, names
     expect(hidden).to_contain_text(
         "you do not have the permission to list pytorchjobs.kubeflow.org"
     )
-
-
-@pytest.mark.full
-def test_the_keyboard_leads_from_the_panel_to_a_port(page: Page, admin_lab: LabServer) -> None:
-    run_id = submit(admin_lab, "exec python3 -u -m http.server 8123", "--name", "by-keys")
-    open_lab(page, admin_lab)
-    execute(page, "hyperpod:show-panel", keep=False)
-    item = page.locator(PANEL).get_by_role("button", name=re.compile("by-keys")).first
-    item.focus()
-    page.keyboard.press("Enter")
-    shown = page.locator(RUN_PAGE)
-    expect_state(shown, "running", timeout=SLOW)
-    wait_for_line(page, SERVING.replace("6006", "8123"), RUN_PAGE, timeout=SLOW)
-    shown.get_by_role("tab", name="Log", exact=True).focus()
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")
-    summary = shown.locator("summary", has_text="Ports and shells")
-    tab_to(page, summary)
-    page.keyboard.press("Space")
-    port = shown.get_by_label("Port")
-    expect(port).to_be_visible()
-    tab_to(page, port)
-    page.keyboard.press("Control+a")
-    page.keyboard.type("81234567")
-    expect(port).to_have_attribute("aria-invalid", "true")
-    page.keyboard.press("Control+a")
-    page.keyboard.type("8123")
-    with page.context.expect_page() as opened:
-        page.keyboard.press("Enter")
-    expect(opened.value.get_by_role("heading")).to_have_text("Directory listing for /")
-    assert "/ports/8123/" in opened.value.url
-    admin_lab.hpj("cancel", run_id)
 
 
 @pytest.mark.full

@@ -592,7 +592,7 @@ class Clusters:
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """The actions that the cluster supports on runs and jobs."""
-    capability_by_action = {"adopt": engine.adoption, "ports": engine.ports}
+    capability_by_action = {"adopt": engine.adoption, "shells": engine.shells}
     offered = engine.actions.supported if engine.actions is not None else ()
     return (
         *offered,

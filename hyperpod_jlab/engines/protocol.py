@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from hyperpod_jlab.core.errors import UnsupportedError
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.scheduler import Scheduler
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
+    from hyperpod_jlab.engines.forwarding import LocalEnd
     from hyperpod_jlab.engines.launch import GuardPolicy
     from hyperpod_jlab.engines.remote_task import RemoteTasks
     from hyperpod_jlab.storage.partition import PathMap
@@ -367,17 +368,22 @@ class RemoteRecords(Protocol):
         ...
 
 
-class Ports(Protocol):
-    """Connections to a run's nodes while it runs."""
+class Forwarding(Protocol):
+    """Ports of a run's nodes on this machine, while it runs."""
 
-    async def open(self, bundle: BundleReader, node: int, port: int) -> PortStream:
-        """Connect to a port of a running run's node.
+    async def forward(self, bundle: BundleReader, node: int, port: int, end: LocalEnd) -> NoReturn:
+        """Forward a port of the node with a rank until cancelled.
 
         Raises:
-            ConflictError: The run has no process there now.
+            InvalidInputError: The local port is not available.
             NotFoundError: The run does not have the node.
+            UnreachableError: The connection broke.
         """
         ...
+
+
+class Shells(Protocol):
+    """Shells on a run's nodes while it runs."""
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:
         """The shell commands for the run's running nodes."""
@@ -507,8 +513,13 @@ class Orchestrator(Submitting, Observing, ABC):
         return None
 
     @property
-    def ports(self) -> Ports | None:
-        """Ports and shells of runs' nodes."""
+    def forwarding(self) -> Forwarding | None:
+        """Ports of runs' nodes on this machine."""
+        return None
+
+    @property
+    def shells(self) -> Shells | None:
+        """Shells on runs' nodes."""
         return None
 
     @property
@@ -585,42 +596,6 @@ def require_tables(engine: Orchestrator) -> Tables:
         UnsupportedError: The engine has no tables.
     """
     return require(engine.tables, engine, "have no tables of nodes, queues and jobs")
-
-
-# --------------------------------------------------------------------------------------------------
-# Connections to a run's nodes while it runs: a port, and a shell.
-
-
-class PortStream(Protocol):
-    """One connection to a port of a run's node: bytes in both directions."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it is open without unread data, as far as is known."""
-        ...
-
-    async def read(self, limit: int = 65_536) -> bytes:
-        """The next bytes, at most `limit`; ``b""`` at the end.
-
-        Raises:
-            RefusedError: Nothing listens there.
-            UnreachableError: The connection was cut.
-        """
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes.
-
-        Raises:
-            UnreachableError: The other side has closed the connection.
-        """
-        ...
-
-    async def end(self) -> None:
-        """Say that no more bytes follow, if the transport can; reading continues."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

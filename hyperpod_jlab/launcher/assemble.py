@@ -31,7 +31,7 @@ PARTS = (
     "streams",
     "tracebacks",
     "processes",
-    "listeners",
+    "open_files",
     "resources",
     "metric_lines",
     "alarms",

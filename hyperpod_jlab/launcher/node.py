@@ -81,7 +81,7 @@ class Node:
         self._resources = (
             None
             if arguments.unshared
-            else ResourceLog(files, attempt_paths.resources, self._children, arguments.master_port)
+            else ResourceLog(files, attempt_paths.resources, self._children)
         )
         self._metrics: Optional[MetricsChild] = None
         self._sender: Optional[SenderChild] = None

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from .bundle_files import BundleFiles
 from .contract import FORMAT
 from .errors import LauncherError
-from .listeners import read_services
+from .open_files import find_log_folders
 from .processes import Child, Children
 from .system import available_cpus, send
 
@@ -209,7 +209,7 @@ class GpuQuery:
 class ResourceLog:
     """Appends a sample of what the ranks and the node use to a file, seldomer the longer the node runs.
 
-    Some samples also have what the ranks offer: ports and folders of TensorBoard events.
+    Some samples also have the folders of TensorBoard events that the ranks write.
 
     It costs little: at most a two-hundredth of a CPU, and some 2,000 lines in a week. A file that can't be written is no
     reason to end a job.
@@ -220,17 +220,14 @@ class ResourceLog:
     SAMPLES_PER_INTERVAL = 200
     """After so many samples the interval is doubled."""
     MAX_SHARE = 0.005
-    SERVICES_INTERVAL_S = 4.0
-    MAX_SERVICES_INTERVAL_S = 60.0
+    FOLDERS_INTERVAL_S = 4.0
+    MAX_FOLDERS_INTERVAL_S = 60.0
     """To see what processes have open costs as much as all the rest: it is done seldomer, after a start in which much opens."""
 
-    def __init__(
-        self, files: BundleFiles, path: str, children: Children, hidden_port: int = 0
-    ) -> None:
+    def __init__(self, files: BundleFiles, path: str, children: Children) -> None:
         self._files = files
-        self._hidden_port = hidden_port
-        self._services_interval = self.SERVICES_INTERVAL_S
-        self._services_at = 0.0
+        self._folders_interval = self.FOLDERS_INTERVAL_S
+        self._folders_at = 0.0
         self._path = path
         self._gpu_query = GpuQuery(children)
         self._interval = self.GPU_INTERVAL_S if self._gpu_query.is_available else self.INTERVAL_S
@@ -286,13 +283,11 @@ class ResourceLog:
             ],
             "gpus": [[gpu.number, gpu.utilization, gpu.memory] for gpu in gpus],
         }
-        if now >= self._services_at:
-            self._services_at = now + self._services_interval
-            self._services_interval = min(self._services_interval * 2, self.MAX_SERVICES_INTERVAL_S)
+        if now >= self._folders_at:
+            self._folders_at = now + self._folders_interval
+            self._folders_interval = min(self._folders_interval * 2, self.MAX_FOLDERS_INTERVAL_S)
             pids = [one for pid in ranks.values() for one in family(pid, usage)]
-            services = read_services(pids, self._hidden_port)
-            document["ports"] = services.ports
-            document["log_folders"] = services.log_folders
+            document["log_folders"] = find_log_folders(pids)
         self._write(document)
         self._ticks = {(one.pid, one.started): one.ticks for one in usage.values()}
         self._busy, self._sampled_at = busy, now

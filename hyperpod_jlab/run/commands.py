@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.spec import JobSpec
     from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.features.mlflow.models import RunMlflow
-    from hyperpod_jlab.features.ports.service import Access
+    from hyperpod_jlab.run.access import Access
     from hyperpod_jlab.run.clean import CleanPlan
     from hyperpod_jlab.run.cost import RunCost
     from hyperpod_jlab.run.listing import RunPage
@@ -286,7 +286,7 @@ async def _run_or_cluster(hyperpod: Hyperpod, text: str) -> _RunDetails | Cluste
 
 async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     from hyperpod_jlab.cli.naming import find_run
-    from hyperpod_jlab.features.ports.service import read_access
+    from hyperpod_jlab.run.access import read_access
 
     run_id = await find_run(hyperpod, text)
     run = await hyperpod.runs.get(run_id)

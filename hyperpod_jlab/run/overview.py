@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.records import AttemptRecords, NodeRecord, RankRecord, RunRecords
 from hyperpod_jlab.core.wire import Time
-from hyperpod_jlab.run.resources import NodeServices, read_services
+from hyperpod_jlab.run.resources import read_log_folders
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -72,7 +72,7 @@ class RunOverview:
         attempts: The phases of each attempt.
         attempt: The attempt of `ranks`, the newest; null before the first.
         ranks: Its ranks, by rank, at most 4096.
-        services: What the programs of its nodes offer while it runs, by node, for the first 8 nodes.
+        log_folders: The folders in which its first 8 nodes write TensorBoard events while it runs.
     """
 
     time_limit: int | None
@@ -80,7 +80,7 @@ class RunOverview:
     attempts: list[AttemptPhases]
     attempt: int | None
     ranks: list[RankStatus]
-    services: list[NodeServices]
+    log_folders: list[str]
 
 
 def read_overview(bundle: BundleReader, paths: PathMap | None = None) -> RunOverview:
@@ -88,7 +88,7 @@ def read_overview(bundle: BundleReader, paths: PathMap | None = None) -> RunOver
 
     Args:
         bundle: The run.
-        paths: The partition's paths on this machine and on the nodes, to translate the folders of services.
+        paths: The partition's paths on this machine and on the nodes, to translate the log folders.
 
     Raises:
         NotFoundError: The run does not exist.
@@ -107,22 +107,22 @@ def read_overview(bundle: BundleReader, paths: PathMap | None = None) -> RunOver
         attempts=[_phases(records, attempt) for attempt in records.attempts],
         attempt=last.number if last else None,
         ranks=_ranks(last)[:MAX_RANKS] if last else [],
-        services=_services(bundle, last, paths) if last else [],
+        log_folders=_log_folders(bundle, last, paths) if last else [],
     )
 
 
-def _services(
-    bundle: BundleReader, attempt: AttemptRecords, paths: PathMap | None
-) -> list[NodeServices]:
-    """What the nodes that run offer."""
+def _log_folders(bundle: BundleReader, attempt: AttemptRecords, paths: PathMap | None) -> list[str]:
+    """The log folders of the nodes that run, each once."""
     running = {node.node_rank for node in attempt.nodes if node.ended_at is None}
     if not running:
         return []
-    return [
-        replace(one, log_folders=[_local_path(folder, paths) for folder in one.log_folders])
-        for one in read_services(bundle, attempt.number)
-        if one.node_rank in running
-    ]
+    found = (
+        _local_path(folder, paths)
+        for rank, folders in read_log_folders(bundle, attempt.number).items()
+        if rank in running
+        for folder in folders
+    )
+    return list(dict.fromkeys(found))
 
 
 def _local_path(folder: str, paths: PathMap | None) -> str:

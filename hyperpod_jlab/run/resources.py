@@ -56,27 +56,11 @@ class _Sample(BaseModel):
     gpus: Annotated[list[tuple[Index, Number | None, Number | None]], Field(max_length=128)] = []
 
 
-class _Services(BaseModel):
-    ports: Annotated[list[Annotated[int, Field(ge=1, le=65_535)]], Field(max_length=64)]
+class _LogFolders(BaseModel):
     log_folders: Annotated[
         list[Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00-\x1f\x7f]*$")]],
         Field(max_length=64),
-    ] = []
-
-
-@dataclass(frozen=True)
-class NodeServices:
-    """What the programs of a node offer.
-
-    Attributes:
-        node_rank: The node.
-        ports: TCP ports on which its ranks' processes listen.
-        log_folders: Folders in which they write TensorBoard events, as the node names them.
-    """
-
-    node_rank: int
-    ports: list[int]
-    log_folders: list[str]
+    ]
 
 
 @dataclass(frozen=True)
@@ -164,20 +148,23 @@ def read_resources(
     return RunResources(None, None, 1.0, [], [])
 
 
-def read_services(bundle: BundleReader, attempt: int) -> list[NodeServices]:
-    """What the programs of an attempt's nodes offer, by the newest samples that say so: of the first 8 nodes that have samples. May block."""
+def read_log_folders(bundle: BundleReader, attempt: int) -> dict[int, list[str]]:
+    """The folders in which an attempt's programs write TensorBoard events, as the nodes name them, by node rank. May block.
+
+    They come from the newest samples that have them, of the first 8 nodes that have samples.
+    """
     files = _files(bundle, attempt)
-    found = []
+    found = {}
     for rank in sorted(files)[:MAX_NODES]:
         path = bundle.records / "logs" / f"attempt-{attempt}" / files[rank]
         try:
             lines = descent.read(path, _MAX_BYTES).split(b"\n")
         except OSError:
             continue
-        told = (line for line in reversed(lines) if b'"ports"' in line)
-        services = next(_valid(_Services, told, Deadline(1.0)), None)
-        if services is not None and (services.ports or services.log_folders):
-            found.append(NodeServices(rank, services.ports, services.log_folders))
+        told = (line for line in reversed(lines) if b'"log_folders"' in line)
+        sample = next(_valid(_LogFolders, told, Deadline(1.0)), None)
+        if sample is not None:
+            found[rank] = sample.log_folders
     return found
 
 

@@ -18,7 +18,7 @@ from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.features.ports.service import Access, read_access
+from hyperpod_jlab.run.access import Access, read_access
 from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
 from hyperpod_jlab.run.overview import RunOverview, read_overview
@@ -217,10 +217,7 @@ async def explain_wait(call: Call, run_id: str) -> WaitReason:
 
 
 async def show_access(call: Call, run_id: str) -> Access:
-    """List ways to access a run's nodes: commands that open shells, and whether ports can be reached.
-
-    Open a port of node 0 with ``POST runs/{run_id}/ports/{port}/open``, of another node with ``runs/{run_id}/ports/{node}:{port}/open``.
-    """
+    """List commands that open shells on a run's nodes."""
     hyperpod = await call.hyperpod()
     return await read_access(hyperpod.engines, hyperpod.runs, run_id)
 

@@ -17,7 +17,6 @@ from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.endpoint import handlers
 from hyperpod_jlab.server.kernels import KernelPythons
 from hyperpod_jlab.server.log_socket import LogSocket
-from hyperpod_jlab.server.port_proxy import ENTRANCE_PATTERN, KEY_PATTERN, PortEntrance, PortProxy
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
 from hyperpod_jlab.server.run_events import SCHEMA_FILE
@@ -86,8 +85,6 @@ class HyperPodApp(ExtensionApp):
         """Register our routes."""
         self.handlers.extend(handlers())
         self.handlers.append((f"{API_PREFIX}/{SOCKET_PATH}", LogSocket))
-        self.handlers.append((KEY_PATTERN, PortProxy))
-        self.handlers.append((ENTRANCE_PATTERN, PortEntrance))
         self.handlers.append((f"{API_PREFIX}(?:/.*)?", UnknownPathHandler))
 
     async def _start_jupyter_server_extension(self, _serverapp: ServerApp) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from hyperpod_jlab.server.events import AwsCallEvents
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.run.service import Runs
     from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.server.kernels import KernelPythons
-    from hyperpod_jlab.server.port_keys import PortKeys
-    from hyperpod_jlab.server.port_pools import PortPools
 
 
 class Closable(Protocol):
@@ -83,20 +80,6 @@ class ServerProcess:
                     self._admin = await asyncio.to_thread(_make_admin, self._bus, self.hyperpod)
         return self._admin
 
-    @cached_property
-    def port_keys(self) -> PortKeys:
-        """Tickets and keys for ports in the browser."""
-        from hyperpod_jlab.server.port_keys import PortKeys
-
-        return PortKeys()
-
-    @cached_property
-    def ports(self) -> PortPools:
-        """Connection pools for ports of runs' nodes."""
-        from hyperpod_jlab.server.port_pools import PortPools
-
-        return PortPools()
-
     def begin(self) -> None:
         """Called when the server has started. In Studio, preloads what the list of clusters needs."""
         asyncio.get_running_loop().run_in_executor(None, _load_aws)
@@ -127,8 +110,6 @@ class ServerProcess:
             await self._examinations.close()
         if self._admin is not None:
             await self._admin.plans.close()
-        if "ports" in self.__dict__:
-            await self.ports.close()
         if self._hyperpod is not None:
             await self._hyperpod.close()
             self._hyperpod = None

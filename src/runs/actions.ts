@@ -49,8 +49,8 @@ export function pageActions(
       look(cluster).then(found =>
         found ? knownActions(found.actions) : ['cancel']
       ),
-    hasPorts: cluster =>
-      look(cluster).then(found => found?.actions.includes('ports') ?? false),
+    hasShells: cluster =>
+      look(cluster).then(found => found?.actions.includes('shells') ?? false),
     // AWS measures nodes of clusters on EKS; which of those are HyperPod's only AWS knows, which is not asked for a tab.
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
@@ -74,18 +74,8 @@ export function pageActions(
         { autoClose: BRIEFLY }
       );
     },
-    openPort: (run, nodeRank, port) =>
-      void openPort(
-        () => runClient.openPort(run.run_id, nodeRank, port),
-        port,
-        trans
-      ),
     openMlflow: run =>
-      void openTab(
-        () => runClient.mlflowLink(run.run_id),
-        trans,
-        why => trans.__('Cannot open MLflow. %1', why)
-      ),
+      void openMlflow(() => runClient.mlflowLink(run.run_id), trans),
     openUsage: app.commands.hasCommand(CommandIDs.openUsage)
       ? cluster => void app.commands.execute(CommandIDs.openUsage, { cluster })
       : null,
@@ -129,22 +119,10 @@ export function listActions(
   };
 }
 
-/** Show a port in another tab, once the server has said where it is. */
-export function openPort(
+/** Show a run's page in MLflow in another tab, once the server has said where it is. */
+export async function openMlflow(
   ask: () => Promise<string>,
-  port: number,
   trans: TranslationBundle
-): Promise<void> {
-  return openTab(ask, trans, why =>
-    trans.__('Cannot open port %1. %2', port, why)
-  );
-}
-
-/** Show another page in another tab, once the server has said where it is. */
-async function openTab(
-  ask: () => Promise<string>,
-  trans: TranslationBundle,
-  words: (why: string) => string
 ): Promise<void> {
   // At once: browsers refuse a tab that comes after the click.
   const tab = window.open('', '_blank');
@@ -167,7 +145,7 @@ async function openTab(
     tab.location.replace(address);
   } catch (reason) {
     tab.close();
-    failed(words(whyText(reason, trans)));
+    failed(trans.__('Cannot open MLflow. %1', whyText(reason, trans)));
   }
 }
 

@@ -2,7 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 
 import type { ActionKind, IChange } from '../actions/kinds';
 import { HyperPodClient, Schema } from '../api';
-import { IRunAccess, portPath } from './access';
+import { IRunAccess } from './access';
 import { IRun } from './types';
 
 /** Some runs, newest first, and where the list goes on. */
@@ -112,22 +112,9 @@ export class RunClient {
     return (await this._client.get<Schema<'SentCells'>>(path)).path;
   }
 
-  /** What of its nodes can be reached now. */
+  /** The shells on its nodes. */
   access(runId: string): Promise<IRunAccess> {
     return this._client.get(runPath(runId, 'access'));
-  }
-
-  /** Opens a port of a node; gives the address, which can be used once and soon. */
-  async openPort(
-    runId: string,
-    nodeRank: number,
-    port: number
-  ): Promise<string> {
-    const { path, ticket } = await this._client.post<Schema<'OpenedPort'>>(
-      runPath(runId, 'ports', portPath(nodeRank, port), 'open'),
-      {}
-    );
-    return this._client.link(path, { ticket });
   }
 
   /** What MLflow has of it. */

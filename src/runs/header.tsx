@@ -15,14 +15,13 @@ import type { ICellPlace } from '../logs/place';
 import { AlarmList } from '../training/alarmList';
 import type { NumbersModel } from '../training/numbersModel';
 import { leftText, stepText } from '../training/words';
-import { INodeServices } from './access';
 import { IRunClient, IRunOverview } from './client';
 import { FailureCard } from './failureCard';
 import { canDelete } from './listMenu';
 import { MenuButton } from './menuButton';
 import { RunPageModel } from './pageModel';
 import { IRun, isEnded } from './types';
-import { WaysIn } from './waysIn';
+import { RunShells } from './shells';
 import { IStartNow } from './whyItWaits';
 import {
   clockText,
@@ -48,10 +47,8 @@ export interface IRunActions {
   copyCommand(run: IRun): void;
   /** Copy a command that opens a shell on a run's node. */
   copyShell(command: string): void;
-  /** Whether ports of a cluster's runs can be reached. */
-  readonly hasPorts: (cluster: string) => Promise<boolean>;
-  /** Show a port of a run's node in another tab of the browser. */
-  openPort(run: IRun, nodeRank: number, port: number): void;
+  /** Whether a cluster has shells on the nodes of its runs. */
+  readonly hasShells: (cluster: string) => Promise<boolean>;
   /** Show a run's page in MLflow in another tab of the browser. */
   openMlflow(run: IRun): void;
   /** Show the page of usage; null where it is switched off. */
@@ -361,26 +358,25 @@ function RunAgain(props: {
   );
 }
 
-const NO_SERVICES: readonly INodeServices[] = [];
+const NO_FOLDERS: readonly string[] = [];
 
-/** The ways into a run of the user's own, where its cluster has any. */
-export function RunWaysIn(props: {
+/** Commands for a run of the user's own. */
+export function OwnRunShells(props: {
   run: IRun;
   model: RunPageModel;
   actions: IRunActions;
   trans: TranslationBundle;
-}): JSX.Element {
+}): JSX.Element | null {
   const { actions, model, run, trans } = props;
-  const isOffered = useAnswer(actions.hasPorts, run.cluster, false);
-  return (
-    <WaysIn
+  const isOffered = useAnswer(actions.hasShells, run.cluster, false);
+  return !run.own ? null : (
+    <RunShells
       run={run}
       trans={trans}
-      isOffered={isOffered && run.own}
-      services={model.overview?.services ?? NO_SERVICES}
+      isOffered={isOffered}
+      logFolders={model.overview?.log_folders ?? NO_FOLDERS}
       load={model.loadAccess}
-      openPort={(nodeRank, port) => actions.openPort(run, nodeRank, port)}
-      copy={command => actions.copyShell(command)}
+      copy={actions.copyShell}
     />
   );
 }

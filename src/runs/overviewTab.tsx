@@ -15,7 +15,7 @@ import { Children } from './children';
 import { IRunClient, IRunResources } from './client';
 import { Curves } from './curves';
 import { Details } from './details';
-import { IRunActions, RunWaysIn } from './header';
+import { IRunActions, OwnRunShells } from './header';
 import { OverviewModel } from './overviewModel';
 import { RunPageModel } from './pageModel';
 import { RankStrip } from './rankStrip';
@@ -137,7 +137,7 @@ function Overview(
         load={model.loadChildren}
         open={actions.openRun}
       />
-      <RunWaysIn run={run} model={model} actions={actions} trans={trans} />
+      <OwnRunShells run={run} model={model} actions={actions} trans={trans} />
       <Details run={run} trans={trans} />
     </>
   );

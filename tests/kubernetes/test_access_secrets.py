@@ -10,7 +10,7 @@ import pytest
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.ports import open_port as open_channel
+from hyperpod_jlab.engines.kubernetes.forward import connect_pod
 from tests.kubernetes.access_fixtures import CONFIG, clean
 
 from .test_access import exec_user, program, version, write
@@ -80,7 +80,7 @@ async def test_the_password_in_a_servers_address_is_in_no_error(
     assert SECRET not in str(caught.value.to_dict())
     client = KubeClient(load_access(CONFIG))
     with pytest.raises(UnreachableError) as caught:
-        await open_channel(client, "n", "p", 80)
+        await connect_pod(client, "n", "p", 80)
     assert SECRET not in str(caught.value.to_dict())
     await client.close()
 
@@ -92,6 +92,6 @@ async def test_the_password_of_a_proxy_that_only_ports_refuse_is_in_no_error(
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", {"token": "t"}, cluster=cluster)))
     client = KubeClient(load_access(CONFIG))
     with pytest.raises(UnreachableError) as caught:
-        await open_channel(client, "n", "p", 80)
+        await connect_pod(client, "n", "p", 80)
     assert SECRET not in str(caught.value.to_dict())
     await client.close()

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION
-from hyperpod_jlab.features.ports.service import read_access
+from hyperpod_jlab.run.access import read_access
 from tests.kubernetes.acting import CLUSTER, Acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 

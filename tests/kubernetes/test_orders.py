@@ -12,7 +12,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnsupportedError
 from hyperpod_jlab.core.job_actions import Change
-from hyperpod_jlab.features.ports.service import open_port
+from hyperpod_jlab.engines.forwarding import LocalEnd
 from tests.kubernetes.acting import CLUSTER, Acting, acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -177,8 +177,9 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
         )
         with pytest.raises(DeniedError, match="permission to delete"):
             await looker.runs.act(run_id, "cancel")
+        bundle = looker.runs.bundle(run_id)
         with pytest.raises(DeniedError, match="permission to forward ports"):
-            await open_port(looker.engines, looker.runs, run_id, 0, 80)
+            await engine.forwarding.forward(bundle, 0, 80, LocalEnd(0, print, print))
         assert (await looker.runs.get(run_id)).state == "running"  # the cancel left the journal
     await user.hyperpod.runs.act(run_id, "cancel")
 

@@ -118,7 +118,7 @@ async def test_nothing_that_another_users_bundle_names_is_acted_on(
     acting._connection.client = client
     doing = {
         "submit": lambda: acting.submit(foreign),
-        "shells": lambda: acting.ports.shells(foreign),
+        "shells": lambda: acting.shells.shells(foreign),
     }.get(action, lambda: acting.actions.act(action, foreign))
     with pytest.raises(DeniedError) as caught:
         await doing()

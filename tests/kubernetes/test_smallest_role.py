@@ -16,7 +16,8 @@ import yaml
 
 from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import DeniedError, RefusedError
-from hyperpod_jlab.features.ports.service import open_port, read_access
+from hyperpod_jlab.engines.forwarding import LocalEnd
+from hyperpod_jlab.run.access import read_access
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
 
@@ -115,14 +116,22 @@ async def test_ports_and_shells(user: MakeUser, granted: bool) -> None:
     await session.until(
         run_id, lambda run: run.state == "running" and "Serving" in session.log(run_id)
     )
+    opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    end = LocalEnd(0, opened.set_result, print)
+    forwarding = session.hyperpod.engines.get(CLUSTER).forwarding
+    assert forwarding is not None
+    forwarded = asyncio.ensure_future(
+        forwarding.forward(session.hyperpod.runs.bundle(run_id), 0, 8000, end)
+    )
     if not granted:
         with pytest.raises(DeniedError, match="portforward"):
-            await open_port(session.hyperpod.engines, session.hyperpod.runs, run_id, 0, 8000)
+            await forwarded
         return
-    stream = await open_port(session.hyperpod.engines, session.hyperpod.runs, run_id, 0, 8000)
-    await stream.write(b"GET / HTTP/1.0\r\n\r\n")
-    assert (await stream.read()).startswith(b"HTTP/1.0 200")
-    await stream.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", await opened)
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    assert (await reader.readexactly(12)) == b"HTTP/1.0 200"
+    writer.close()
+    forwarded.cancel()
     access = await read_access(session.hyperpod.engines, session.hyperpod.runs, run_id)
     command = access.shells[0].command.split(" -- ")[0].split()[1:]
     done = session.cluster.run(

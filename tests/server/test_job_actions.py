@@ -24,7 +24,7 @@ async def waiting(api):
 
 async def test_what_can_be_done_is_told_with_the_cluster(api):
     (local,) = (await api.get("clusters"))["clusters"]
-    assert local["actions"] == ["cancel", "hold", "release", "requeue", "ports"]
+    assert local["actions"] == ["cancel", "hold", "release", "requeue"]
 
 
 async def test_jobs_that_are_runs_get_it_as_runs(api):

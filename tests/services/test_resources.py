@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.run.overview import read_overview
-from hyperpod_jlab.run.resources import MAX_NODES, MAX_POINTS, read_resources, read_services
+from hyperpod_jlab.run.resources import MAX_NODES, MAX_POINTS, read_log_folders, read_resources
 
 HEAD = {
     "format": 1,
@@ -156,16 +156,16 @@ async def test_a_run_that_waits_has_no_ranks_yet(place):
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ({"ports": [6006], "log_folders": ["/x/a b"]}, [([6006], ["/x/a b"])]),
-        ({"ports": [6006]}, [([6006], [])]),
-        ({"ports": [], "log_folders": []}, []),
-        ({"ports": [0]}, [([80], [])]),
-        ({"ports": [6006], "log_folders": ["/a\nb"]}, [([80], [])]),
-        ({"ports": [6006], "log_folders": ["relative"]}, [([80], [])]),
+        ({"log_folders": ["/x/a b"]}, ["/x/a b"]),
+        ({"ports": [6006], "log_folders": ["/x/a b"]}, ["/x/a b"]),  # an older version's
+        ({}, ["/first"]),
+        ({"log_folders": []}, []),
+        ({"log_folders": ["/a\nb"]}, ["/first"]),
+        ({"log_folders": ["relative"]}, ["/first"]),
     ],
 )
-async def test_what_the_nodes_offer_is_in_the_newest_sample_that_says_so(bundle, told, expected):
-    write(bundle, HEAD, sample(100) | {"ports": [80]}, sample(110) | told, sample(120))
-    found = read_services(bundle, 1)
-    assert [(one.ports, one.log_folders) for one in found] == expected
-    assert read_overview(bundle).services == [], "the run has ended"
+async def test_log_folders_are_those_of_the_newest_sample_that_has_them(bundle, told, expected):
+    first = sample(100) | {"log_folders": ["/first"]}
+    write(bundle, HEAD, first, sample(110) | told, sample(120))
+    assert read_log_folders(bundle, 1) == {0: expected}
+    assert read_overview(bundle).log_folders == [], "the run has ended"

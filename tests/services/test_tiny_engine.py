@@ -14,7 +14,7 @@ from hyperpod_jlab.core.job_actions import ActionKind
 from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest, list_abilities
-from hyperpod_jlab.features.ports.service import open_port, read_access
+from hyperpod_jlab.run.access import read_access
 from hyperpod_jlab.run.services import Hyperpod
 from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
 from tests.session import Session
@@ -105,12 +105,10 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     assert await said(services.jobs()) == no_tables
     assert await said(services.act_on_jobs(None, "cancel", ["7"])) == no_tables
     assert await said(services.adopt("7")) == "jobs of tiny clusters cannot be adopted"
-    no_ports = "port forwarding is not supported on tiny clusters"
-    assert await said(open_port(services.engines, services.runs, run_id, 0, 8080)) == no_ports
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
     assert await said(NodeActions(services).plan(drain)) == "tiny clusters cannot drain nodes"
     access = await read_access(services.engines, services.runs, run_id)
-    assert (access.ports, access.reason, access.shells) == (False, no_ports, ())
+    assert (access.reason, access.shells) == ("tiny clusters have no shells on nodes", ())
 
 
 async def test_a_reason_to_wait_is_that_of_the_run(tiny: Session) -> None:

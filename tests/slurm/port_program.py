@@ -1,4 +1,4 @@
-"""A program of a run that listens on its node's 127.0.0.1 and prints its port. The first byte of a connection says what is wanted."""
+"""A program of a run that listens on all addresses of its node and prints its ports. The first byte of a connection says what is wanted."""
 
 import hashlib
 import http.server
@@ -19,17 +19,11 @@ class Handler(socketserver.StreamRequestHandler):
         elif wanted == b"H":  # all until the other side has no more to say
             data = self.rfile.read()
             self.wfile.write(b"%d %s" % (len(data), hashlib.sha256(data).hexdigest().encode()))
-        elif wanted == b"E":
-            while True:
-                data = self.request.recv(1000)
-                if not data:
-                    break
-                self.request.sendall(data)
 
 
 socketserver.ThreadingTCPServer.daemon_threads = True
-plain = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+plain = socketserver.ThreadingTCPServer(("", 0), Handler)
+pages = http.server.ThreadingHTTPServer(("", 0), http.server.SimpleHTTPRequestHandler)
 threading.Thread(target=plain.serve_forever, daemon=True).start()
 print(plain.server_address[1], pages.server_address[1])
 sys.stdout.flush()

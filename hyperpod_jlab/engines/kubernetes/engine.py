@@ -14,7 +14,7 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
-from hyperpod_jlab.engines.kubernetes.ports import Forwarder
+from hyperpod_jlab.engines.kubernetes.run_pods import RunPods
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
@@ -54,8 +54,12 @@ class KubernetesOrchestrator(Orchestrator):
         self.wait_explainer = self
 
     @cached_property
-    def ports(self) -> Forwarder:
-        return Forwarder(self._connection)
+    def shells(self) -> RunPods:
+        return RunPods(self._connection)
+
+    @property
+    def forwarding(self) -> RunPods:
+        return self.shells
 
     @cached_property
     def _run_tracker(self) -> RunTracker:

@@ -31,8 +31,8 @@ from hyperpod_jlab.storage.records import BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.engines.local.actions import LocalActions
+    from hyperpod_jlab.engines.local.forward import LocalForwarding
     from hyperpod_jlab.engines.local.observe import LocalTables
-    from hyperpod_jlab.engines.local.ports import LocalPorts
 
 
 class LocalOrchestrator(Orchestrator):
@@ -63,11 +63,11 @@ class LocalOrchestrator(Orchestrator):
 
         return LocalTables(self.name, self._board)
 
-    @cached_property
-    def ports(self) -> LocalPorts:
-        from hyperpod_jlab.engines.local.ports import LocalPorts
+    @property
+    def forwarding(self) -> LocalForwarding:
+        from hyperpod_jlab.engines.local.forward import LocalForwarding
 
-        return LocalPorts()
+        return LocalForwarding()
 
     @property
     def accounting(self) -> LocalOrchestrator:

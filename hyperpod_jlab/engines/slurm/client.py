@@ -273,10 +273,6 @@ class SlurmClient:
         await self._bucket.acquire()
         return await self.transport.run(argv, stdin=stdin, timeout=timeout)
 
-    async def wait_turn(self) -> None:
-        """Wait until a call may go out, and count it: for a command that is run otherwise."""
-        await self._bucket.acquire()
-
     async def sbatch(self, script: bytes, options: Sequence[str] = ()) -> str:
         """Submit a script and return the job's id.
 

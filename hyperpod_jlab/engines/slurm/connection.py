@@ -554,6 +554,14 @@ class SshTarget:
         ssh_args = [arg for name, value in settings.items() for arg in ("-o", f"{name}={value}")]
         return ["ssh", *config, *ssh_args, *self.address.ssh_args()]
 
+    def forward_args(self, forward: str) -> list[str]:
+        """Arguments of ssh for a connection of its own that forwards a port (``-L``); a command may follow."""
+        # ssh takes the first value of an option.
+        options = ("ClearAllForwardings=no", "ExitOnForwardFailure=yes", "LogLevel=INFO")
+        ssh, *args = self.ssh_args(Path("none"), master=False)
+        own_args = [arg for option in options for arg in ("-o", option)]
+        return [ssh, *own_args, "-L", forward, *args, "--", self.address.host]
+
     def shell_line(self, command: str) -> str:
         """The line with which a user runs a command of a login node's shell in a terminal."""
         config = ["-F", self.config] if self.config else []

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from hyperpod_jlab.engines.slurm.history import SlurmHistory
     from hyperpod_jlab.engines.slurm.job_queue import JobFinder
     from hyperpod_jlab.engines.slurm.observe import RunObserver
-    from hyperpod_jlab.engines.slurm.ports import SlurmPorts
     from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
+    from hyperpod_jlab.engines.slurm.run_nodes import RunNodes
     from hyperpod_jlab.engines.slurm.tables import SlurmTables
     from hyperpod_jlab.storage.partition import Partition
     from hyperpod_jlab.storage.records import BundleReader
@@ -142,10 +142,14 @@ class SlurmOrchestrator(Orchestrator):
         return SlurmNodeControl(self._client, self.tables.nodes_query)
 
     @cached_property
-    def ports(self) -> SlurmPorts:
-        from hyperpod_jlab.engines.slurm.ports import SlurmPorts
+    def shells(self) -> RunNodes:
+        from hyperpod_jlab.engines.slurm.run_nodes import RunNodes
 
-        return SlurmPorts(self._transport, self._client, self._queue, self._config)
+        return RunNodes(self._transport, self._client, self._queue, self._config)
+
+    @property
+    def forwarding(self) -> RunNodes:
+        return self.shells
 
     @cached_property
     def remote_tasks(self) -> SlurmTasks:
@@ -289,8 +293,6 @@ class SlurmOrchestrator(Orchestrator):
 
     async def close(self) -> None:
         """Close connections."""
-        if "ports" in self.__dict__:
-            await self.ports.close()
         await self._client.transport.close()
 
     def _preflight_context(self, spec: JobSpec) -> PreflightContext:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
-from hyperpod_jlab.engines.slurm.client import parse_error
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.slurm.connection import (
-    SESSIONS,
     Exchange,
     LoginAddress,
     Remote,
@@ -17,12 +15,8 @@ from hyperpod_jlab.engines.slurm.connection import (
     SshTimeouts,
     open_connection,
     ssh_process,
-    start_ssh,
 )
-from hyperpod_jlab.engines.slurm.transport import CommandOutput, OpenCommand
-
-MAX_OPEN = SESSIONS // 2
-"""Commands with open input and output: they occupy a session for long, and other commands need sessions too."""
+from hyperpod_jlab.engines.slurm.transport import CommandOutput
 
 _MAX_TRIES = 3
 """Connections that may break under one command before it ran, for example when all of them reach their idle timeout together."""
@@ -66,12 +60,11 @@ class LoginNode:
     ) -> None:
         self.address = address
         self._folder = folder
-        self._ssh_target = SshTarget(address, config, timeouts)
+        self.target = SshTarget(address, config, timeouts)
         self._connection: SshConnection | None = None
         self._connection_count = 0
         self._connecting: asyncio.Task[SshConnection] | None = None
         self._running = 0
-        self._open_commands = 0
         self._close_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -79,13 +72,9 @@ class LoginNode:
         """Whether there is a connection, as far as is known."""
         return self._connection is not None and self._connection.alive
 
-    def shell_line(self, remote: Remote) -> str:
-        """The line with which a user runs a command there in a terminal."""
-        return self._ssh_target.shell_line(remote.shell)
-
     def timeout_error(self) -> HyperpodError:
         """The error when it does not answer in time."""
-        return self._ssh_target.timeout_error()
+        return self.target.timeout_error()
 
     async def connect(self) -> SshConnection:
         """The connection, opened if needed; concurrent callers share one attempt.
@@ -135,36 +124,6 @@ class LoginNode:
             self._running -= 1
             self._schedule_close()
 
-    async def open(self, remote: Remote) -> OpenCommand:
-        """Start a command over the connection whose input and output stay open.
-
-        Raises:
-            UnansweredError: The login node did not answer.
-            ConflictError: As many commands are open as the connection carries beside others.
-        """
-        connection = await self.connect()
-        if self._open_commands >= MAX_OPEN:
-            raise ConflictError(
-                f"ports of {MAX_OPEN} nodes are open; more cannot be opened over one ssh connection",
-                code="too_many_nodes",
-                hint="close pages of other nodes and try again after some seconds",
-                detail={"login_node": self.address.text, "most": MAX_OPEN},
-            )
-        self._open_commands += 1
-        self._running += 1
-        has_slot = False
-        try:
-            has_slot = await connection.slots.acquire()
-            process = await start_ssh(connection.command(remote.line, remote.marker))
-        except BaseException:
-            self._end_open(connection, has_slot=has_slot)
-            raise
-
-        def failure(out: bytes, err: bytes) -> HyperpodError:
-            return self._open_error(remote, out, err, process.returncode)
-
-        return OpenCommand(process, failure, lambda: self._end_open(connection, has_slot=True))
-
     async def close(self) -> None:
         """Close the connection, including one that is being opened."""
         if self._connecting is not None:
@@ -209,9 +168,9 @@ class LoginNode:
                 send_immediately=not remote.waits_for_input,
             )
             try:
-                if not await exchange.wait_started(min(timeout, self._ssh_target.timeouts.shell)):
+                if not await exchange.wait_started(min(timeout, self.target.timeouts.shell)):
                     raise UnansweredError(
-                        self._ssh_target.timeout_error(), may_have_run=exchange.may_send
+                        self.target.timeout_error(), may_have_run=exchange.may_send
                     )
                 if not await exchange.wait_end(timeout):
                     raise self._command_timeout_error(remote, timeout)
@@ -236,34 +195,13 @@ class LoginNode:
         summary = " ".join((stderr + out.decode("utf-8", "replace")).split())[-300:]
         raise UnansweredError(self._no_shell_error(summary, code), may_have_run=False)
 
-    def _end_open(self, connection: SshConnection, *, has_slot: bool) -> None:
-        self._open_commands -= 1
-        self._running -= 1
-        if has_slot:
-            connection.slots.release()
-        self._schedule_close()
-
-    def _open_error(
-        self, remote: Remote, out: bytes, err: bytes, code: int | None
-    ) -> HyperpodError:
-        """The error for an open command that ended early."""
-        output = remote.output(out, err)
-        if output is not None:
-            return parse_error(remote.argv[0], output)
-        if remote.is_missing(out):
-            return self._missing_command_error(remote)
-        stderr = err.decode("utf-8", "replace").replace(remote.marker, "").strip()
-        if f"{remote.marker}-".encode() in err or code == 255:
-            return self._connection_lost_error(stderr[-300:])
-        return self._no_shell_error(" ".join(stderr.split())[-300:], code)
-
     async def _connect(self) -> SshConnection:
         old, self._connection = self._connection, None
         if old is not None:
             await old.close()
         self._connection_count += 1
         connection = await open_connection(
-            self._ssh_target, self._folder / f"{id(self):x}.{self._connection_count}"
+            self.target, self._folder / f"{id(self):x}.{self._connection_count}"
         )
         self._connection = connection
         return connection
@@ -285,7 +223,7 @@ class LoginNode:
             self._close_timer = None
         if self._running == 0 and self.connected:
             loop = asyncio.get_running_loop()
-            self._close_timer = loop.call_later(self._ssh_target.timeouts.idle, self._close_if_idle)
+            self._close_timer = loop.call_later(self.target.timeouts.idle, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
         if self._running == 0 and self._connection is not None:
@@ -303,7 +241,7 @@ class LoginNode:
         return UnreachableError(
             f"{self.address.text} does not run commands: {summary or f'its shell ended with {code}'}",
             code="no_shell",
-            hint=f"to see why, run: {self._ssh_target.command_line} true",
+            hint=f"to see why, run: {self.target.command_line} true",
             detail={"login_node": self.address.text, "exit_code": code},
         )
 

@@ -48,6 +48,7 @@ from hyperpod_jlab.engines.slurm.connection import (
     LoginAddress,
     Remote,
     SocketFolder,
+    SshTarget,
     SshTimeouts,
     repeatable,
 )
@@ -57,7 +58,6 @@ from hyperpod_jlab.engines.slurm.transport import (
     COMMAND_TIMEOUT,
     CommandOutput,
     LocalTransport,
-    OpenCommand,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -310,31 +310,16 @@ class Ssh:
             if not faults or not await self._discover_others():
                 raise _combined_error(faults)
 
-    async def open(self, argv: Sequence[str]) -> OpenCommand:
-        """Start a command whose input and output stay open (see `CommandOpener.open`).
-
-        Raises:
-            DeniedError: No login node accepts us, or a host key has changed.
-            UnreachableError: No login node answers.
-            ConflictError: Too many such commands are open.
-        """
-        remote = Remote(argv, self._commands, self._slurm_conf)
-        faults: list[HyperpodError] = []
-        queue = await self._sorted_candidates()
-        while (candidate := await self._first_reachable(queue, faults)) is not None:
-            queue.remove(candidate)
-            try:
-                return await candidate.node.open(remote)
-            except UnansweredError as fault:
-                candidate.mark_failed(fault.error)
-                faults.append(fault.error)
-        raise _combined_error(faults)
-
     async def shell_line(self, argv: Sequence[str]) -> str:
-        """The line for a terminal (see `CommandOpener.shell_line`), on the login node in use."""
+        """The line with which a user runs a command in a terminal of this machine, on the login node in use."""
+        remote = Remote(argv, self._commands, self._slurm_conf)
+        return (await self.target()).shell_line(remote.shell)
+
+    async def target(self) -> SshTarget:
+        """How to connect to the login node in use."""
         candidates = await self._sorted_candidates()
         used = next((one for one in candidates if one.node.connected), candidates[0])
-        return used.node.shell_line(Remote(argv, self._commands, self._slurm_conf))
+        return used.node.target
 
     async def _run_on_first(
         self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]

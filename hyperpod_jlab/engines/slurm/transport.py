@@ -7,14 +7,13 @@ import contextlib
 import os
 import shlex
 import signal
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hyperpod_jlab.core.child_process import end_child, start_child
-from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.core.child_process import start_child
+from hyperpod_jlab.core.errors import UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 """Makes every command print times as Unix seconds, in any time zone, and an array's tasks in full (man squeue)."""
@@ -41,45 +40,6 @@ class CommandOutput:
     err: str
 
 
-_END_S = 2.0
-"""Seconds that an open command has to end by itself, and then once more after a SIGTERM."""
-
-
-@dataclass
-class OpenCommand:
-    """A running command whose input and output are open.
-
-    Attributes:
-        process: The local process, with pipes.
-        failure: The error for a command that ended early, by its output and standard error.
-        on_end: Called once when it has ended.
-    """
-
-    process: asyncio.subprocess.Process
-    failure: Callable[[bytes, bytes], HyperpodError]
-    on_end: Callable[[], None]
-
-    async def close(self) -> None:
-        """End it: its input ends; if that does not end it in time, it is signalled."""
-        try:
-            if self.process.stdin is not None:
-                self.process.stdin.close()
-            if not await self._has_ended():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.process.pid, signal.SIGTERM)
-                await self._has_ended()
-        finally:
-            await end_child(self.process)
-            self.on_end()
-
-    async def _has_ended(self) -> bool:
-        # Not by wait(), which also waits for pipes that are not read any more.
-        deadline = time.monotonic() + _END_S
-        while self.process.returncode is None and time.monotonic() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-        return self.process.returncode is not None
-
-
 class Transport(Protocol):
     """Runs Slurm's commands."""
 
@@ -101,22 +61,6 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close connections."""
-        ...
-
-
-class CommandOpener(Protocol):
-    """Starts commands that a user or program talks to while they run."""
-
-    async def open(self, argv: Sequence[str]) -> OpenCommand:
-        """Start a command whose input and output stay open; what precedes its own output is to be skipped.
-
-        Raises:
-            UnreachableError: The command cannot run.
-        """
-        ...
-
-    async def shell_line(self, argv: Sequence[str]) -> str:
-        """The line with which a user runs a command in a terminal of this machine, quoted for a shell."""
         ...
 
 
@@ -168,20 +112,8 @@ class LocalTransport:
             err.decode("utf-8", "replace"),
         )
 
-    async def open(self, argv: Sequence[str]) -> OpenCommand:
-        """Start a command whose input and output stay open (see `CommandOpener.open`)."""
-        from hyperpod_jlab.engines.slurm.client import parse_error
-
-        process = await self._start(argv)
-
-        def failure(out: bytes, err: bytes) -> HyperpodError:
-            texts = (out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
-            return parse_error(argv[0], CommandOutput(process.returncode or 0, *texts))
-
-        return OpenCommand(process, failure, lambda: None)
-
     async def shell_line(self, argv: Sequence[str]) -> str:
-        """The line for a terminal (see `CommandOpener.shell_line`)."""
+        """The line with which a user runs a command in a terminal of this machine, quoted for a shell."""
         conf = ["env", f"SLURM_CONF={self._slurm_conf}"] if self._slurm_conf is not None else []
         return shlex.join([*conf, self._program(argv), *argv[1:]])
 

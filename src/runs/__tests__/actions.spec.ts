@@ -7,7 +7,7 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 
 import { IHyperPod } from '../../tokens';
-import { actAfterQuestion, openPort, runAgain, switchTo } from '../actions';
+import { actAfterQuestion, openMlflow, runAgain, switchTo } from '../actions';
 import { RunsModel } from '../model';
 import { IStartNow } from '../whyItWaits';
 import { FakeRunClient, run } from './fakes';
@@ -217,7 +217,7 @@ describe('Actions that fail', () => {
   });
 });
 
-describe('Open port', () => {
+describe('Open MLflow', () => {
   const trans = nullTranslator.load('hyperpod_jlab');
   const tab = {
     opener: window as Window | null,
@@ -237,7 +237,7 @@ describe('Open port', () => {
   });
 
   it('opens a tab with the click, which cannot reach this one', async () => {
-    const done = openPort(() => Promise.resolve('/there'), 6006, trans);
+    const done = openMlflow(() => Promise.resolve('/there'), trans);
     expect(window.open).toHaveBeenCalledWith('', '_blank');
     await done;
     expect(tab.opener).toBeNull();
@@ -253,7 +253,7 @@ describe('Open port', () => {
     'file:///etc',
     'vbscript:x'
   ])('opens no address that is not of a page: %j', async address => {
-    await openPort(() => Promise.resolve(address), 6006, trans);
+    await openMlflow(() => Promise.resolve(address), trans);
     expect(tab.location.replace).not.toHaveBeenCalled();
     expect(tab.close).toHaveBeenCalled();
     const [told] = Notification.manager.notifications;
@@ -263,23 +263,23 @@ describe('Open port', () => {
   it.each(['https://mlflow.example/#/x', 'http://a/b', '//a/b'])(
     'opens the address of a page: %s',
     async address => {
-      await openPort(() => Promise.resolve(address), 6006, trans);
+      await openMlflow(() => Promise.resolve(address), trans);
       expect(tab.location.replace).toHaveBeenCalledWith(address);
     }
   );
 
-  it('closes the tab and says why when the port is not to be had', async () => {
-    const why = () => Promise.reject(new Error('nothing listens'));
-    await openPort(why, 6006, trans);
+  it('closes the tab and says why when there is no link', async () => {
+    const why = () => Promise.reject(new Error('no server'));
+    await openMlflow(why, trans);
     expect(tab.close).toHaveBeenCalled();
     const [told] = Notification.manager.notifications;
-    expect(told.message).toBe('Cannot open port 6006. nothing listens');
+    expect(told.message).toBe('Cannot open MLflow. no server');
   });
 
   it('says that the browser blocked the tab', async () => {
     jest.spyOn(window, 'open').mockReturnValue(null);
     const ask = jest.fn();
-    await openPort(ask, 6006, trans);
+    await openMlflow(ask, trans);
     expect(ask).not.toHaveBeenCalled();
     const [told] = Notification.manager.notifications;
     expect(told.message).toContain('blocked the new tab');

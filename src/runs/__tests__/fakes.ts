@@ -152,17 +152,12 @@ export class FakeRunClient implements IRunClient {
 
   reach: IRunAccess = answerOf('RunAccess', {
     run_id: 'x',
-    ports: true,
     shells: []
   });
 
   access(runId: string): Promise<IRunAccess> {
     this.calls.push(`access ${runId}`);
     return Promise.resolve(this.reach);
-  }
-
-  openPort(runId: string, nodeRank: number, port: number): Promise<string> {
-    return Promise.resolve(`/${runId}/${nodeRank}:${port}/`);
   }
 
   spec(): Promise<Readonly<Record<string, unknown>>> {

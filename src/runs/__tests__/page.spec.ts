@@ -14,7 +14,7 @@ import { FakeRunClient, noTraining, run } from './fakes';
 const trans = nullTranslator.load('hyperpod_jlab');
 
 const ELAPSED = '.jp-HyperPod-Elapsed';
-const WAYS_IN = '.jp-HyperPod-WaysIn';
+const SHELLS = '.jp-HyperPod-Shells';
 
 // The test's browser has no layout to watch.
 window.ResizeObserver = class {
@@ -35,7 +35,7 @@ describe('RunPage', () => {
   let numbers: NumbersModel;
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
-  let hasPorts = false;
+  let hasShells = false;
   let page: RunPage;
   let logClient: FakeClient;
 
@@ -49,10 +49,9 @@ describe('RunPage', () => {
       delete: one => acts.push(`delete ${one.name}`),
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
-      hasPorts: () => Promise.resolve(hasPorts),
+      hasShells: () => Promise.resolve(hasShells),
       openUsage: cluster => acts.push(`usage of ${cluster}`),
       openMlflow: () => acts.push('mlflow'),
-      openPort: (_, node, port) => acts.push(`port ${node}:${port}`),
       openRun: runId => acts.push(`open ${runId}`),
       openPlace: (_, place) => acts.push(`line ${place.line}`),
       openExecuted: one => acts.push(`executed ${one.name}`),
@@ -147,23 +146,23 @@ describe('RunPage', () => {
 
   it('names the user of another user’s run, and offers only what that one may do', async () => {
     able = ['cancel', 'hold', 'release', 'requeue', 'change'];
-    hasPorts = true;
+    hasShells = true;
     client.runs = [run(1, { user: 'bob', own: true })];
     await show(run(1).run_id);
     await until(() => inMenu().length === 3);
     const title = () =>
       page.node.querySelector('.jp-HyperPod-RunHeader-facts')?.textContent;
     await showTab('Overview');
-    await until(() => page.node.querySelector(WAYS_IN) !== null);
+    await until(() => page.node.querySelector(SHELLS) !== null);
     expect(title()).not.toContain('bob');
     client.runs = [run(1, { user: 'bob', own: false })];
     await runs.get(run(1).run_id);
     await until(() => inMenu().length === 1);
     expect(buttons()).toEqual(['Run again…', '⋯']);
-    await until(() => page.node.querySelector(WAYS_IN) === null);
+    await until(() => page.node.querySelector(SHELLS) === null);
     expect(title()).toContain('bob');
     able = ['cancel'];
-    hasPorts = false;
+    hasShells = false;
   });
 
   it('shows which kind of object the run became, where there is one', async () => {

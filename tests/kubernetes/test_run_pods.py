@@ -1,4 +1,4 @@
-"""Which pod of a run a port or a shell is of, and what of a program's answers reaches the browser."""
+"""Which pod of a run a port or a shell is of."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
-from hyperpod_jlab.engines.kubernetes.ports import find_pod, list_by_rank, shell_command
-from hyperpod_jlab.server.port_proxy import response_headers, set_cookie_values
+from hyperpod_jlab.engines.kubernetes.run_pods import find_pod, list_by_rank, shell_command
 
 
 def _pod(
@@ -70,39 +69,3 @@ def test_a_shells_command_is_quoted() -> None:
     words = shlex.split(shell_command(pod, "it's; $(mine)"))
     assert words[:5] == ["kubectl", "--context=it's; $(mine)", "--namespace=team", "exec", "-it"]
     assert words[5:9] == ["m", "--container=pytorch", "--", "sh"]
-
-
-def test_a_program_sets_no_cookies_in_the_browser() -> None:
-    headers = [(b"Set-Cookie", b"a=1; Path=/; Domain=x.example"), (b"set-cookie", b"_xsrf=stolen")]
-    assert list(response_headers([*headers, (b"X-Own", b"1")], 80, "/base/ports/80/")) == [
-        ("X-Own", "1")
-    ]
-    assert set_cookie_values(headers) == ["a=1; Path=/; Domain=x.example", "_xsrf=stolen"]
-
-
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ("default-src 'self'", ["default-src 'self'; worker-src 'self' blob:"]),
-        ("worker-src 'none'; img-src *", ["worker-src blob:; img-src *"]),
-        ("frame-ancestors 'none'", []),
-        ("img-src a, sandbox allow-same-origin", ["img-src a", "sandbox allow-same-origin"]),
-    ],
-)
-def test_what_a_program_forbids_its_page_stays_but_for_frames_and_our_workers(
-    sent: str, kept: list[str]
-) -> None:
-    made = response_headers([(b"Content-Security-Policy", sent.encode())], 80, "/p/")
-    assert [value for _, value in made] == kept
-
-
-def test_redirects_lead_back_only_to_the_program_itself() -> None:
-    def leads(value: str) -> str:
-        ((_, text),) = response_headers([(b"Location", value.encode())], 80, "/base/ports/80/")
-        return text
-
-    assert leads("/a?b#c") == "/base/ports/80/a?b#c"
-    assert leads("http://localhost:80/a") == "/base/ports/80/a"
-    assert leads("a/b") == "a/b"
-    assert leads("https://example.com/a") == "https://example.com/a"
-    assert leads("//example.com/a") == "//example.com/a"

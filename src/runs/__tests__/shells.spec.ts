@@ -5,8 +5,8 @@ import * as React from 'react';
 
 import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import { INodeServices, IRunAccess, portOf, portPath } from '../access';
-import { WaysIn } from '../waysIn';
+import { IRunAccess } from '../access';
+import { RunShells } from '../shells';
 import { run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -16,27 +16,7 @@ const SHELLS = [
   { node_rank: 1, node: null, command: 'kubectl exec b' }
 ];
 
-describe('A port', () => {
-  it.each([
-    ['6006', 6006],
-    [' 1 ', 1],
-    ['65535', 65535],
-    ['65536', null],
-    ['0', null],
-    ['-1', null],
-    ['80 81', null],
-    ['', null]
-  ])('typed as %j is %j', (text, port) => {
-    expect(portOf(text)).toBe(port);
-  });
-
-  it('names the node unless it is the first', () => {
-    expect(portPath(0, 80)).toBe('80');
-    expect(portPath(2, 80)).toBe('2:80');
-  });
-});
-
-describe('WaysIn', () => {
+describe('RunShells', () => {
   let widget: Widget;
   let done: string[];
   let asked: number;
@@ -45,7 +25,7 @@ describe('WaysIn', () => {
     answer: Record<string, unknown>,
     state = 'running',
     isOffered = true,
-    services: readonly INodeServices[] = []
+    logFolders: readonly string[] = []
   ): Promise<HTMLElement> {
     done = [];
     asked = 0;
@@ -53,13 +33,12 @@ describe('WaysIn', () => {
       asked += 1;
       return Promise.resolve(answerOf('RunAccess', { run_id: 'x', ...answer }));
     };
-    const element = React.createElement(WaysIn, {
+    const element = React.createElement(RunShells, {
       run: run(1, { state }),
       trans,
       isOffered,
-      services,
+      logFolders,
       load,
-      openPort: (node, port) => done.push(`${node}:${port}`),
       copy: command => done.push(command)
     });
     const heading = React.createElement('h1');
@@ -83,26 +62,17 @@ describe('WaysIn', () => {
 
   afterEach(() => widget.dispose());
 
-  it('is not there where there is no way in', async () => {
-    const waiting = await show({ ports: true }, 'waiting');
+  it('is not there without a running run or without shells', async () => {
+    const waiting = await show({}, 'waiting');
     expect(waiting.querySelector('details')).toBeNull();
     widget.dispose();
-    const elsewhere = await show({ ports: true }, 'running', false);
+    const elsewhere = await show({}, 'running', false);
     expect(elsewhere.querySelector('details')).toBeNull();
     expect(asked).toBe(0);
   });
 
-  it('opens TensorBoard’s port unless another is typed', async () => {
-    const node = await show({ ports: true, shells: SHELLS });
-    expect(asked).toBe(0);
-    await open(node);
-    const button = node.querySelector<HTMLElement>('button[type="submit"]');
-    button?.click();
-    expect(done).toEqual(['0:6006']);
-  });
-
   it('copies the command of each node', async () => {
-    const node = await show({ ports: true, shells: SHELLS });
+    const node = await show({ shells: SHELLS });
     await open(node);
     const items = Array.from(node.querySelectorAll('li'));
     expect(items.map(item => item.querySelector('span')?.textContent)).toEqual([
@@ -113,28 +83,18 @@ describe('WaysIn', () => {
     expect(done).toEqual(['kubectl exec b']);
   });
 
-  it('opens what listens and copies the command for log folders by one click', async () => {
-    const folder = "/fsx/it's here";
-    const services = [
-      { node_rank: 0, ports: [6006, 8888], log_folders: ['/fsx/logs', folder] },
-      { node_rank: 2, ports: [8000], log_folders: ['/fsx/logs'] }
-    ];
-    const node = await show({ ports: true }, 'running', true, services);
+  it('copies the command for each folder of TensorBoard events by one click', async () => {
+    const folders = ['/fsx/logs', "/fsx/it's here"];
+    const node = await show({}, 'running', false, folders);
     const buttons = Array.from(
-      node.querySelectorAll<HTMLElement>('.jp-HyperPod-WaysIn-services button')
+      node.querySelectorAll<HTMLElement>('.jp-HyperPod-TensorBoards button')
     );
     expect(buttons.map(button => button.textContent)).toEqual([
-      'Open TensorBoard (node 0)',
-      'Open port 8888 (node 0)',
-      'Open port 8000 (node 2)',
       'Copy TensorBoard command',
       'Copy TensorBoard command'
     ]);
     buttons.forEach(button => button.click());
     expect(done).toEqual([
-      '0:6006',
-      '0:8888',
-      '2:8000',
       'tensorboard --logdir /fsx/logs',
       `tensorboard --logdir '/fsx/it'"'"'s here'`
     ]);
@@ -143,10 +103,9 @@ describe('WaysIn', () => {
   });
 
   it('says what is missing', async () => {
-    const reason = 'the right to create pods/portforward is missing';
-    const node = await show({ ports: false, reason });
+    const reason = 'the right to list pods is missing';
+    const node = await show({ reason });
     await open(node);
     expect(node.textContent).toContain(reason);
-    expect(node.querySelector('form')).toBeNull();
   });
 });
