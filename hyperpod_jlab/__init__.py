@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from hyperpod_jlab.api import Run, adopt, get, runs, submit
+    from hyperpod_jlab.api import Run, get, runs, submit
 
-__all__ = ["Run", "__version__", "adopt", "get", "runs", "submit"]
+__all__ = ["Run", "__version__", "get", "runs", "submit"]
 
 
 def __getattr__(name: str) -> Any:

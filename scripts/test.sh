@@ -20,7 +20,7 @@ readonly AGAIN=(--max-suite-reruns 3 --rerun-show-tracebacks)
 readonly SHARDS=(
   "slurm|slurm slurm-24.11 torch|the long tests on Slurm 22.05, and all that run over ssh"
   "slurm-2411|slurm slurm-24.11 torch|all tests on Slurm, on 24.11"
-  "kubernetes-a|kubernetes|the long tests on Kubernetes: kinds, queues, orders, adoption, ends"
+  "kubernetes-a|kubernetes|the long tests on Kubernetes: kinds, queues, orders, ends"
   "kubernetes-b|kubernetes|the long tests on Kubernetes: faults, logs, ports, rights and the rest"
   "kills|slurm prometheus torch mlflow|the long tests that need no cluster: kills, random faults, many runs, lifecycle, demo"
   "testbed|slurm slurm-24.11 kubernetes prometheus|the tests of the testbed itself"
@@ -116,7 +116,7 @@ run_standard() {
 }
 
 # In tests/kubernetes/: the files of the first of two shards.
-readonly KUBERNETES_A="adopt or attempts or ends or exactly_once or faults_operator or kinds_run or orders or queues or waiting or unseen_kueue"
+readonly KUBERNETES_A="attempts or ends or exactly_once or faults_operator or kinds_run or orders or queues or waiting or unseen_kueue"
 
 run_shard() {
   local name=$1 needs parts=() need

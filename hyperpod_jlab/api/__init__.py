@@ -28,7 +28,7 @@ from hyperpod_jlab.run.listing import RunFilter, check_states
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.run.submit import Request
 
-__all__ = ["Run", "adopt", "get", "runs", "submit"]
+__all__ = ["Run", "get", "runs", "submit"]
 
 
 def submit(
@@ -99,27 +99,6 @@ def get(run_id: str) -> Run:
     run = Run(_hyperpod(), run_id)
     background.call(_hyperpod().runs.get(run_id))
     return run
-
-
-def adopt(job: int | str, *, cluster: str | None = None, name: str | None = None) -> Run:
-    """Add an external job of yours, for example from sbatch, to the list of runs.
-
-    Args:
-        job: The scheduler's id of the job.
-        cluster: Its cluster; default: the configured one.
-        name: A name for the run; default: the job's own.
-
-    Raises:
-        InvalidInputError: The job id or another argument is invalid.
-        NotFoundError: The job does not exist.
-        DeniedError: It is another user's job.
-        ConflictError: It is already a run; the detail names it.
-        UnsupportedError: The cluster has no external jobs.
-    """
-    check_text(cluster, "cluster", "a cluster's name")
-    check_text(name, "name", "a name")
-    hyperpod = _hyperpod()
-    return Run(hyperpod, background.call(hyperpod.adopt(str(job), cluster, name)))
 
 
 def runs(

@@ -592,12 +592,8 @@ class Clusters:
 
 def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     """The actions that the cluster supports on runs and jobs."""
-    capability_by_action = {"adopt": engine.adoption, "shells": engine.shells}
     offered = engine.actions.supported if engine.actions is not None else ()
-    return (
-        *offered,
-        *(name for name, capability in capability_by_action.items() if capability is not None),
-    )
+    return (*offered, "shells") if engine.shells is not None else tuple(offered)
 
 
 def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:

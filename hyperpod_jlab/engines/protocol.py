@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 from hyperpod_jlab.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.check import CheckStep
@@ -131,31 +131,6 @@ class SubmitResult:
     """The result of a submit that the scheduler accepted."""
 
     scheduler_id: str
-
-
-@dataclass(frozen=True)
-class ExternalJob:
-    """An external job of this user, ready for adoption.
-
-    Attributes:
-        scheduler_id: The scheduler's id.
-        facts: The known facts about it.
-        submitted_at: When it was submitted (Unix seconds), if known.
-        run_id: The run id that it names, or None.
-        path: The value used as the source's path.
-        script: Its script, as path in the bundle and bytes, or None.
-        files: Further files of the bundle.
-        kind: The kind of object, if the scheduler has several.
-    """
-
-    scheduler_id: str
-    facts: NativeFacts
-    submitted_at: float | None
-    run_id: str | None
-    path: str
-    script: tuple[str, bytes] | None
-    files: Mapping[str, bytes]
-    kind: str | None = None
 
 
 class Submitting(Protocol):
@@ -409,18 +384,6 @@ class NodeControl(Protocol):
         ...
 
 
-class Adoption(Protocol):
-    """Adoption of this user's external jobs as runs."""
-
-    async def foreign_job(self, job: str) -> ExternalJob:
-        """An external job, by the id that the user gave."""
-        ...
-
-    async def adopted(self, bundle: BundleReader) -> None:
-        """Mark an adopted job as ours, if possible."""
-        ...
-
-
 class Checkup(Protocol):
     """The checks of ``hpj doctor``."""
 
@@ -500,11 +463,6 @@ class Orchestrator(Submitting, Observing, ABC):
     @property
     def job_actions(self) -> JobActions | None:
         """Actions on jobs."""
-        return None
-
-    @property
-    def adoption(self) -> Adoption | None:
-        """Adoption of external jobs."""
         return None
 
     @property

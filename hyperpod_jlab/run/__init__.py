@@ -27,12 +27,6 @@ COMMANDS = (
         rank=60,
     ),
     Command("change", "Change the time limit or the queue of runs.", section="Run code", rank=70),
-    Command(
-        "adopt",
-        "Add a job that was submitted elsewhere to the runs.",
-        section="Run code",
-        rank=80,
-    ),
     Command("runs", "List runs, newest first.", section="Runs", rank=10),
     Command("show", "Show the details of a run or a cluster.", section="Runs", rank=20),
     Command(
@@ -49,13 +43,6 @@ COMMANDS = (
 ROUTES = (
     Route("get", "schema", "read", "submit_routes:show_schema"),
     Route("post", "clusters/{cluster}/jobs/actions", "execute", "routes:act_on_jobs"),
-    Route(
-        "post",
-        "clusters/{cluster}/jobs/{job}/adopt",
-        "execute",
-        "routes:adopt_job",
-        statuses=(201,),
-    ),
     Route("get", "runs", "read", "routes:list_runs"),
     Route("post", "runs", "execute", "submit_routes:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "submit_routes:list_cells"),

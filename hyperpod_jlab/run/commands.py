@@ -731,39 +731,6 @@ def _raise_worst(errors: list[HyperpodError]) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj adopt``: add an external job to the list of runs.
-
-
-@click.command(
-    cls=HpjCommand,
-    help="Add a job that was submitted elsewhere, such as with sbatch or kubectl, to the runs, and print the run's id. "
-    "Its state and logs are then available like those of other runs.\n\n"
-    "JOB is the job's id as 'hpj jobs' lists it: a number on Slurm, NAME or KIND/NAME on Kubernetes.",
-    examples=(
-        "hpj jobs --cluster ml-slurm",
-        "hpj adopt 1234 --cluster ml-slurm",
-        "hpj adopt pytorchjob/train --cluster ml-eks",
-    ),
-)
-@click.argument("job", metavar="JOB")
-@click.option(
-    "--cluster", type=CLUSTER, help="Cluster of the job. Default: the configured default cluster."
-)
-@click.option("--name", metavar="NAME", help="Name of the run. Default: the job's name.")
-def adopt(job: str, cluster: str | None, name: str | None) -> None:
-    """Adopt a job."""
-    with_services(lambda hyperpod: _adopt(hyperpod, job, cluster, name), asking=True)
-
-
-async def _adopt(hyperpod: Hyperpod, job: str, cluster: str | None, name: str | None) -> None:
-    run_id = await hyperpod.adopt(job, cluster, name)
-    if invocation().as_json:
-        print_json(await hyperpod.runs.get(run_id))
-    else:
-        print(run_id)
-
-
-# --------------------------------------------------------------------------------------------------
 # ``hpj clean``: remove old runs, and code that no run needs.
 
 _CLEAN_HELP = """\

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import platform
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
-from hyperpod_jlab.capture.files import run_name
-from hyperpod_jlab.clusters.identity import shared_space
 from hyperpod_jlab.core.cluster import Job, Rows, notes_of
 from hyperpod_jlab.core.errors import (
-    ConflictError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
     StorageError,
-    UnsupportedError,
 )
 from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult, check_change
-from hyperpod_jlab.core.records import Action, Head, Submission
+from hyperpod_jlab.core.records import Action
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
-from hyperpod_jlab.engines.launch import launch_plan
-from hyperpod_jlab.engines.protocol import ExternalJob, Orchestrator, require_tables
+from hyperpod_jlab.engines.protocol import Orchestrator, require_tables
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.run.service import Runs, check_action, write_action
-from hyperpod_jlab.storage.bundle import BundleWriter
-from hyperpod_jlab.storage.files import to_json
-from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
+from hyperpod_jlab.storage.records import BundleReader
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\[\],:%/-]{0,999}")
 
@@ -270,129 +258,3 @@ class JobLinks:
                 exists = False
             self._checked_runs[run_id] = (time.monotonic(), exists)
         return exists
-
-
-# --------------------------------------------------------------------------------------------------
-# Adopt a job: turn an external job, for example from sbatch, into a run with the same panel and log
-# view.
-
-_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-
-
-async def adopt(
-    engines: Engines, job: str, cluster: str | None = None, name: str | None = None
-) -> str:
-    """Add one of this user's external jobs to the list of runs; returns the run id.
-
-    Args:
-        engines: The engines.
-        job: The job's id.
-        cluster: Its cluster, or None for the default one.
-        name: A display name; default: the job's own.
-
-    Raises:
-        UnsupportedError: The cluster has no external jobs.
-        NotFoundError: The cluster or the job does not exist.
-        InvalidInputError: The job id or the name is invalid.
-        DeniedError: It is another user's job.
-        RefusedError: The job has no log.
-        ConflictError: It is already a run; the detail names it.
-        StorageError: The partition is not writable.
-    """
-    engine = engines.get(cluster)
-    adoption = engine.adoption
-    if adoption is None:
-        raise UnsupportedError(
-            f"jobs of {engine.kind} clusters cannot be adopted",
-            hint="use another cluster with --cluster; list clusters with: hpj clusters",
-            detail={"cluster": engine.name, "job": job[:60]},
-        )
-    external_job = await adoption.foreign_job(job)
-    if external_job.run_id is not None and await asyncio.to_thread(
-        engines.partition.has_run, external_job.run_id
-    ):
-        raise _checked_runs(job, external_job.run_id)
-    run_id = adopted_id(engine.name, external_job)
-    spec = _spec(external_job, name)
-    is_new = await asyncio.to_thread(_make_bundle, engines, engine, run_id, spec, external_job)
-    if not is_new:
-        raise _checked_runs(job, run_id)
-    await adoption.adopted(BundleReader(engines.partition, run_id))
-    return run_id
-
-
-def adopted_id(cluster: str, job: ExternalJob) -> str:
-    """The run id of an adopted job. It is derived from the job, so adopting a job twice, even concurrently, creates one run."""
-    submitted = job.submitted_at or 0.0
-    identity = f"{cluster}\0{job.scheduler_id}\0{submitted:.0f}"
-    number = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8])
-    tail = "".join(_LETTERS[number >> 5 * digit & 31] for digit in range(6))
-    return f"{datetime.fromtimestamp(submitted, UTC):%Y%m%d-%H%M%S}-{tail}"
-
-
-def _checked_runs(job: str, run_id: str) -> ConflictError:
-    return ConflictError(
-        f"the job {job} is already the run {run_id}",
-        code="already_adopted",
-        hint=f"see: hpj show {run_id}",
-        detail={"job": job, "run_id": run_id},
-    )
-
-
-def _spec(job: ExternalJob, name: str | None) -> JobSpec:
-    from hyperpod_jlab.core.validation import parse
-
-    facts = job.facts
-    values = {
-        "name": name,
-        "source": NativeSource(path=_path(job)).model_dump(),
-        "files": FilesSpec(project=False).model_dump(),
-        "resources": Resources(nodes=min(facts.nodes, 10_000)).model_dump(),
-        "queue": facts.queue,
-        "array": facts.array,
-    }
-    return parse(JobSpec, values)
-
-
-def _path(job: ExternalJob) -> str:
-    """The script's path, without characters that our paths exclude."""
-    printable_path = "".join(
-        letter for letter in job.path if ord(letter) >= 32 and ord(letter) != 127
-    )
-    return printable_path[:4096] or "script"
-
-
-def _make_bundle(
-    engines: Engines, engine: Orchestrator, run_id: str, spec: JobSpec, job: ExternalJob
-) -> bool:
-    now = time.time()
-    head = Head(
-        format=BUNDLE_FORMAT,
-        run_id=run_id,
-        name=run_name(spec.name, job.facts.name or f"job-{job.scheduler_id}"),
-        user=current_user(),
-        space=shared_space(),
-        host=platform.node(),
-        created_at=now,
-        cluster=engine.name,
-        orchestrator=engine.kind,
-        spec_digest=hashlib.sha256(spec.model_dump_json().encode()).hexdigest(),
-        queue=spec.queue,
-        kind=job.kind,
-        nodes=spec.resources.nodes,
-        processes_per_node=1,
-        array=spec.array,
-    )
-    submission = Submission(
-        scheduler_id=job.scheduler_id, submitted_at=min(job.submitted_at or now, now)
-    )
-    with BundleWriter(engines.partition, run_id) as writer:
-        if job.script is not None:
-            writer.add_bytes(*job.script)
-        for path, data in job.files.items():
-            writer.write(path, data)
-        writer.write("spec.json", spec.model_dump_json().encode())
-        writer.write("launch.json", to_json(launch_plan(spec, run_id, (), None)))
-        writer.write("submission.json", to_json(submission.model_dump()))
-        writer.write("bundle.json", to_json(head.model_dump(exclude_none=True)))
-        return writer.commit()

@@ -17,7 +17,6 @@ from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResu
 from hyperpod_jlab.core.run import Run, RunState
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
-from hyperpod_jlab.core.validation import NAME
 from hyperpod_jlab.run.access import Access, read_access
 from hyperpod_jlab.run.files import SentFile, code_text, list_code_files, read_rendered
 from hyperpod_jlab.run.listing import RunFilter, RunPage
@@ -261,28 +260,6 @@ async def show_resources(call: Call, run_id: str, query: ResourcesQuery) -> RunR
 async def _bundle(call: Call, run_id: str) -> BundleReader:
     hyperpod = await call.hyperpod()
     return await asyncio.to_thread(hyperpod.runs.bundle, run_id)
-
-
-# --------------------------------------------------------------------------------------------------
-# Adopt external jobs.
-
-
-class AdoptBody(RequestModel):
-    """How to name the run."""
-
-    name: Annotated[str | None, Field(pattern=NAME)] = None
-    """A name for the run; default: the job's own."""
-
-
-async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> OwnedRun:
-    """Add an external job, for example from sbatch, to the list of runs. 409 if it is already a run; the detail names it."""
-    hyperpod = await require_cluster(call, cluster)
-    run_id = await hyperpod.adopt(job, cluster, body.name)
-    hyperpod.snapshots.forget()
-    call.status = 201
-    run = await hyperpod.runs.get(run_id)
-    call.process.events.emit_change(run)
-    return to_owned_run(run)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -226,12 +226,6 @@ class Hyperpod:
 
         return await act_on_jobs(self.engines, self.runs, cluster, action, jobs, change)
 
-    async def adopt(self, job: str, cluster: str | None = None, name: str | None = None) -> str:
-        """Add an external job to the list of runs; returns the run's id (see `services.adoption`)."""
-        from hyperpod_jlab.run.jobs import adopt
-
-        return await adopt(self.engines, job, cluster, name)
-
     async def close(self) -> None:
         """Close all services."""
         created = self.__dict__  # unused services were never created

@@ -94,13 +94,6 @@ export class ClusterClient {
     return (await this._client.post<Schema<'JobResults'>>(path, body)).results;
   }
 
-  /** Makes a job that was sent elsewhere a run; its id. */
-  async adopt(cluster: string, job: string): Promise<string> {
-    const body: Schema<'AdoptBody'> = {};
-    const path = pathOf(cluster, 'jobs', encodeURIComponent(job), 'adopt');
-    return (await this._client.post<Schema<'Run'>>(path, body)).run_id;
-  }
-
   /** The names of the queues that may be given; none where they are not known. */
   async queues(cluster: string): Promise<readonly string[]> {
     const path = pathOf(cluster, 'choices');

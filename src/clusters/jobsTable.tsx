@@ -41,12 +41,9 @@ interface IProps {
   trans: TranslationBundle;
 }
 
-/** What can be done to jobs here: adopting makes runs of them. */
-type JobAct = ActionKind | 'adopt';
-
 /** What became of the last action. */
 interface IOutcome {
-  readonly action: JobAct;
+  readonly action: ActionKind;
   readonly results: readonly IJobResult[];
   readonly error: ApiError | null;
 }
@@ -109,7 +106,7 @@ function useActing(
   chosen: ReadonlyMap<string, TableRow>,
   forget: (keys: readonly string[]) => void
 ): {
-  act: (action: JobAct) => void;
+  act: (action: ActionKind) => void;
   busy: boolean;
   close: () => void;
   outcome: IOutcome | null;
@@ -117,25 +114,19 @@ function useActing(
   const { client, cluster } = props;
   const [outcome, setOutcome] = React.useState<IOutcome | null>(null);
   const [busy, setBusy] = React.useState(false);
-  const act = async (action: JobAct): Promise<void> => {
-    const change =
-      action === 'adopt'
-        ? undefined
-        : await question(action, changes, chosen, props);
+  const act = async (action: ActionKind): Promise<void> => {
+    const change = await question(action, changes, chosen, props);
     if (change === null) {
       return;
     }
     setBusy(true);
     const jobs = [...chosen.keys()];
     try {
-      const results =
-        action === 'adopt'
-          ? await adoptAll(jobs, props)
-          : await client.act(cluster, {
-              action,
-              jobs,
-              ...(change && { change })
-            });
+      const results = await client.act(cluster, {
+        action,
+        jobs,
+        ...(change && { change })
+      });
       setOutcome({ action, results, error: null });
       forget(results.filter(one => !one.error).map(one => one.scheduler_id));
     } catch (reason) {
@@ -152,45 +143,16 @@ function useActing(
   };
 }
 
-/** Makes runs of jobs, one after the other; a single one is shown then. */
-async function adoptAll(
-  jobs: readonly string[],
-  { client, cluster, openRun }: IProps
-): Promise<IJobResult[]> {
-  const results: IJobResult[] = [];
-  for (const schedulerId of jobs) {
-    try {
-      const runId = await client.adopt(cluster, schedulerId);
-      results.push({ scheduler_id: schedulerId, ok: true, error: null });
-      if (jobs.length === 1) {
-        openRun(runId);
-      }
-    } catch (reason) {
-      results.push({
-        scheduler_id: schedulerId,
-        ok: false,
-        error: ApiError.of(reason)
-      });
-    }
-  }
-  return results;
-}
-
 /** What can be done there; nothing as long as that is not known. */
-function actionsOf(cluster: ICluster | null): readonly JobAct[] {
-  return cluster
-    ? [
-        ...knownActions(cluster.actions),
-        ...(cluster.actions.includes('adopt') ? ['adopt' as const] : [])
-      ]
-    : [];
+function actionsOf(cluster: ICluster | null): readonly ActionKind[] {
+  return cluster ? knownActions(cluster.actions) : [];
 }
 
 function JobActions(props: {
-  able: readonly JobAct[];
+  able: readonly ActionKind[];
   count: number;
   busy: boolean;
-  act: (action: JobAct) => void;
+  act: (action: ActionKind) => void;
   trans: TranslationBundle;
 }): JSX.Element {
   const { able, act, busy, count, trans } = props;
@@ -210,15 +172,11 @@ function JobActions(props: {
           key={action}
           type="button"
           className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
-          title={
-            action === 'adopt'
-              ? trans.__('Add jobs that were submitted elsewhere to your runs')
-              : actionCaption(action, trans)
-          }
+          title={actionCaption(action, trans)}
           aria-disabled={isOff}
           onClick={() => isOff || act(action)}
         >
-          {action === 'adopt' ? trans.__('Adopt') : actionLabel(action, trans)}
+          {actionLabel(action, trans)}
         </button>
       ))}
     </div>
@@ -236,20 +194,16 @@ function resultsOf(outcome: IOutcome, trans: TranslationBundle): IResults {
 }
 
 function resultText(
-  action: JobAct,
+  action: ActionKind,
   { error, scheduler_id: schedulerId }: IJobResult,
   trans: TranslationBundle
 ): string {
   if (error === null) {
-    return action === 'adopt'
-      ? trans.__('%1 was added to your runs.', schedulerId)
-      : doneText(action, schedulerId, trans);
+    return doneText(action, schedulerId, trans);
   }
   const hint = error.hint && hintText(error.hint, trans);
   const why = hint ? `${error.message} (${hint})` : error.message;
-  return action === 'adopt'
-    ? trans.__('%1 could not be adopted. %2', schedulerId, why)
-    : failedText(action, schedulerId, why, trans);
+  return failedText(action, schedulerId, why, trans);
 }
 
 /** Ask what has to be asked before an action. Null: not to be done; undefined: done without a change. */

@@ -140,7 +140,6 @@ CASES = {
     "a variable of the launcher": Bad(_command("--env", "RANK=7"), ("RANK", "launcher")),
     "runs of an unknown cluster": Bad(["runs", "--cluster", "locla"], ("local",), "cluster", 3),
     "no cursor": Bad(["runs", "--cursor", "x"], ("cursor",), "cursor"),
-    "adopt here": Bad(["adopt", "1234"], ("adopt",)),
     "admin": Bad(["admin", "plan"], ("admin",)),
     "clean without a word": Bad(["clean", "--older", "soon"], ("--older", "soon"), "older"),
 }

@@ -201,8 +201,6 @@ BAD = (
     "runs --limit 0",
     "runs --cursor nonsense",
     "jobs --cluster nobody",
-    "adopt 1",
-    "adopt 1 --cluster nobody",
     "node drain local-0",
     "metrics nobody",
     "subnit x.py",

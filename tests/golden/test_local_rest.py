@@ -178,7 +178,6 @@ async def test_sending_and_actions(golden: Golden, api) -> None:
         "POST runs/first/hold {}",
         "POST runs/nobody/hold {}",
         'POST clusters/local/jobs/actions {"action": "hold", "jobs": ["nowhere"]}',
-        "POST clusters/local/jobs/12/adopt {}",
         "POST runs {}",
         "POST runs no-json",
         'POST runs {"spec": {"source": {"kind": "command", "command": "x", "more": 1}}}',

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ SENT = {
     "waiting": ["-c", "true", *GPUS],
 }
 ENDED = ("trained", "failed", "cancelled", "swept")
-SHOWN = (*ENDED, "swept.2", "filling", "waiting", "adopted")
+SHOWN = (*ENDED, "swept.2", "filling", "waiting")
 USED = {"cpu_seconds", "accelerator_seconds", "elapsed", "max_memory"}
 DISK = {"free", "total", "files_free", "kind", "mount", "source", "file_systems", "parents"}
 #: Of the machine, or of what other tests have on the cluster.
@@ -56,27 +55,6 @@ class World:
     cluster: KubernetesTestbed
     namespace: str
     user: User
-    adopted: str
-
-
-def theirs(cluster: KubernetesTestbed, namespace: str, name: str) -> str:
-    """Create a PyTorchJob with kubectl and wait for its end; returns its name."""
-    command = ["sh", "-c", "echo it was; exit 4"]
-    container = {"name": "pytorch", "image": cluster.image, "command": command}
-    pod = {"terminationGracePeriodSeconds": 0, "containers": [container]}
-    one = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": pod}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": name},
-        "spec": {"pytorchReplicaSpecs": {"Master": one}},
-    }
-    cluster.create(job, namespace=namespace)
-    end = time.monotonic() + 90
-    while cluster.conditions("pytorchjob", name, namespace).get("Failed") != "True":
-        assert time.monotonic() < end, name
-        time.sleep(0.3)
-    return name
 
 
 def send_all(user: User) -> None:
@@ -112,10 +90,7 @@ def world(
         try:
             with user_of(root, root / "config.toml", environment, also) as user:
                 send_all(user)
-                job = theirs(cluster, namespace, "theirs")
-                adopted = user.hpj("adopt", job, "--name", "adopted").ok()["run_id"]
-                user.ended(adopted)
-                yield World(cluster, namespace, user, adopted)
+                yield World(cluster, namespace, user)
                 user.hpj("cancel", "filling", "waiting")
                 user.ended("filling", "waiting")
         finally:
@@ -130,7 +105,7 @@ def answers(world: World, golden: Golden, start_kubernetes: Any) -> Answers:
 
 
 def test_runs(answers: Answers, world: World) -> None:
-    kept = only("runs", "run_id", *SENT, world.adopted)
+    kept = only("runs", "run_id", *SENT)
 
     def ours(answer: Any) -> Any:
         runs = kept(answer)["runs"]
@@ -143,20 +118,18 @@ def test_runs(answers: Answers, world: World) -> None:
 
 
 @pytest.mark.parametrize("run", SHOWN)
-def test_a_run(answers: Answers, world: World, run: str) -> None:
-    name = world.adopted if run == "adopted" else run
+def test_a_run(answers: Answers, run: str) -> None:
     cut = at_end if run == "cancelled" else None
-    answers.hpj(f"show/{run}", "show", name, cut=cut, also=PLACED)
-    answers.hpj(f"logs/{run}", "logs", name, cut=by_rank, also=PLACED)
-    answers.get(f"runs/{run}/run", f"runs/{name}", cut, also=PLACED)
+    answers.hpj(f"show/{run}", "show", run, cut=cut, also=PLACED)
+    answers.hpj(f"logs/{run}", "logs", run, cut=by_rank, also=PLACED)
+    answers.get(f"runs/{run}/run", f"runs/{run}", cut, also=PLACED)
     for part in ("spec", "usage", "access", "why"):
-        answers.get(f"runs/{run}/{part}", f"runs/{name}/{part}", cut, also=PLACED)
+        answers.get(f"runs/{run}/{part}", f"runs/{run}/{part}", cut, also=PLACED)
 
 
 def test_more_of_runs(answers: Answers, world: World) -> None:
     answers.get("runs/swept/children", "runs/swept/children", also=PLACED)
     answers.get("runs/trained/script", "runs/trained/script")
-    answers.get("runs/adopted/script", f"runs/{world.adopted}/script")
 
 
 def test_why(answers: Answers) -> None:
@@ -165,7 +138,7 @@ def test_why(answers: Answers) -> None:
 
 
 def test_tables(answers: Answers, world: World) -> None:
-    ours = only("jobs", "run_id", *SENT, world.adopted)
+    ours = only("jobs", "run_id", *SENT)
     answers.hpj("clusters", "clusters", cut=only("clusters", "name", CLUSTER), varying=MACHINE)
     answers.hpj("nodes", "nodes", varying=MACHINE)
     answers.hpj("queues", "queues", varying=MACHINE)
@@ -228,12 +201,6 @@ def test_actions(answers: Answers) -> None:
     user.ended(running)
 
 
-def test_adopting(answers: Answers, world: World) -> None:
-    job = theirs(world.cluster, world.namespace, "others")
-    answers.hpj("adopt/others", "adopt", job, cut=at_rest)
-    answers.hpj("adopt/again", "adopt", job)
-
-
 TAKEN = {
     "unknown-queue": ["--queue", "nope"],
     "too-many-nodes": ["--nodes", "9", *GPUS],
@@ -254,7 +221,6 @@ ERRORS: dict[str, list[str]] = {
     "unknown-account": ["submit", "-c", "true", "--service-account", "nope"],
     **BAD_INPUT,
     "change-queue": ["change", "waiting", "--queue", "nope"],
-    "adopt-unknown": ["adopt", "pytorchjob/nope"],
 }
 
 

@@ -104,7 +104,6 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     assert await said(services.queues()) == no_tables
     assert await said(services.jobs()) == no_tables
     assert await said(services.act_on_jobs(None, "cancel", ["7"])) == no_tables
-    assert await said(services.adopt("7")) == "jobs of tiny clusters cannot be adopted"
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
     assert await said(NodeActions(services).plan(drain)) == "tiny clusters cannot drain nodes"
     access = await read_access(services.engines, services.runs, run_id)

@@ -1,4 +1,4 @@
-"""What tests of users' own scripts and of adopted jobs share."""
+"""What tests of users' own scripts share."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SENT = {
     "swept": ["-c", "echo task $HYPERPOD_ARRAY_INDEX", "--array", "1-2%1"],
 }
 ENDED = ("trained", "failed", "cancelled", "swept")
-SHOWN = (*ENDED, "swept.2", "waiting", "dependent", "adopted")
+SHOWN = (*ENDED, "swept.2", "waiting", "dependent")
 USED = {"cpu_seconds", "accelerator_seconds", "elapsed", "max_memory"}
 DISK = {"free", "total", "files_free", "kind", "mount", "source", "file_systems", "parents"}
 VARYING = frozenset({"cost", "cpu_load", "cursor", "scheduler_calls", *USED})
@@ -51,7 +51,6 @@ class World:
 
     cluster: SlurmTestbed
     user: User
-    adopted: str
     jobs: tuple[str, ...]
 
 
@@ -108,11 +107,10 @@ def world(slurm_cluster: SlurmTestbed, tmp_path_factory: pytest.TempPathFactory)
         with user_of(root, config, {}, also) as user:
             send_all(user)
             job = theirs(cluster)
-            adopted = user.hpj("adopt", job, "--name", "adopted").ok()["run_id"]
             jobs = [user.hpj("show", run_id).ok()["scheduler_id"] for run_id in SENT]
             until_said(cluster, "", "-t", "R,CG")
             children = [f"{jobs[-1]}_1", f"{jobs[-1]}_2"]
-            yield World(cluster, user, adopted, (*jobs, *children, job))
+            yield World(cluster, user, (*jobs, *children, job))
     finally:
         cluster.heal()
 
@@ -124,27 +122,25 @@ def answers(world: World, golden: Golden) -> Answers:
 
 
 def test_runs(answers: Answers, world: World) -> None:
-    ours = only("runs", "run_id", *SENT, world.adopted)
+    ours = only("runs", "run_id", *SENT)
     answers.hpj("runs", "runs", cut=ours, also=PLACED)
     answers.hpj("runs-failed", "runs", "--state", "failed", cut=ours, also=PLACED)
     answers.get("runs", "runs", ours, also=PLACED)
 
 
 @pytest.mark.parametrize("run", SHOWN)
-def test_a_run(answers: Answers, world: World, run: str) -> None:
-    name = world.adopted if run == "adopted" else run
-    answers.hpj(f"show/{run}", "show", name, also=PLACED)
-    answers.hpj(f"logs/{run}", "logs", name, cut=by_rank, also=PLACED)
-    answers.get(f"runs/{run}/run", f"runs/{name}", also=PLACED)
+def test_a_run(answers: Answers, run: str) -> None:
+    answers.hpj(f"show/{run}", "show", run, also=PLACED)
+    answers.hpj(f"logs/{run}", "logs", run, cut=by_rank, also=PLACED)
+    answers.get(f"runs/{run}/run", f"runs/{run}", also=PLACED)
     for part in ("spec", "usage", "access", "why"):
-        answers.get(f"runs/{run}/{part}", f"runs/{name}/{part}", also=PLACED)
+        answers.get(f"runs/{run}/{part}", f"runs/{run}/{part}", also=PLACED)
 
 
 def test_more_of_runs(answers: Answers, world: World) -> None:
     answers.get("runs/swept/children", "runs/swept/children", also=PLACED)
     answers.get("runs/trained/script", "runs/trained/script")
     answers.get("runs/dependent/script", "runs/dependent/script")
-    answers.get("runs/adopted/script", f"runs/{world.adopted}/script")
     answers.hpj("why/waiting", "why", "waiting")
     answers.hpj("why/dependent", "why", "dependent")
     answers.hpj("why/ended", "why", "failed")
@@ -204,12 +200,6 @@ def test_actions(answers: Answers) -> None:
     user.ended(running)
 
 
-def test_adopting(answers: Answers, world: World) -> None:
-    job = theirs(world.cluster)
-    answers.hpj("adopt/theirs", "adopt", job, cut=at_rest)
-    answers.hpj("adopt/again", "adopt", job)
-
-
 ERRORS: dict[str, list[str]] = {
     "unknown-queue": ["submit", "-c", "true", "--queue", "nope"],
     "too-many-nodes": ["submit", "-c", "true", "--nodes", "99"],
@@ -217,7 +207,6 @@ ERRORS: dict[str, list[str]] = {
     "refused-by-slurm": ["submit", "-c", "true", "--slurm", "constraint=nope"],
     **BAD_INPUT,
     "change-queue": ["change", "waiting", "--queue", "nope"],
-    "adopt-unknown": ["adopt", "999999"],
 }
 
 

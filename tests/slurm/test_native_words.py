@@ -13,7 +13,6 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
 from hyperpod_jlab.engines.slurm.accounting import parse_exit
-from hyperpod_jlab.engines.slurm.external_jobs import check_id
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues, output_paths
 from hyperpod_jlab.engines.slurm.native import (
     directives,
@@ -263,42 +262,3 @@ def test_an_export_line_and_variables() -> None:
 
 
 IDS = [("12", "12"), ("12_3", "12"), ("12_[1-3,7%2]", "12")]
-
-
-@pytest.mark.parametrize(("given", "meant"), IDS)
-def test_ids_of_jobs(given: str, meant: str) -> None:
-    assert check_id(given) == meant
-
-
-INVALID = [
-    "",
-    "0",
-    "-1",
-    "12;id",
-    "$(touch x)",
-    "12\n13",
-    "12\n",
-    "12 13",
-    "--help",
-    "1" * 30,
-    "\uff11\uff12",
-    "hyperpod:x",
-    "../..",
-    "all",
-    "12_x",
-    "12_[1;id]",
-    "12_",
-]
-
-
-@pytest.mark.parametrize("given", INVALID)
-def test_what_is_no_jobs_id(given: str) -> None:
-    with pytest.raises(InvalidInputError, match="is not a job id"):
-        check_id(given)
-
-
-@pytest.mark.parametrize("part", ["12.0", "12.batch", "12+1", "12.$(id)"])
-def test_a_part_of_a_job(part: str) -> None:
-    with pytest.raises(InvalidInputError, match="part of the job 12") as caught:
-        check_id(part)
-    assert "hpj adopt 12" in (caught.value.hint or "")

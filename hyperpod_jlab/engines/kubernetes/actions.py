@@ -1,4 +1,4 @@
-"""Actions on runs and jobs of a Kubernetes cluster, and adoption of external jobs."""
+"""Actions on runs and jobs of a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     is_suspended,
     suspend_patch,
 )
-from hyperpod_jlab.engines.kubernetes.observe.external_jobs import find_job, mark_job
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
@@ -43,7 +42,6 @@ from hyperpod_jlab.engines.kubernetes.workloads import (
     kueue_version,
     set_active,
 )
-from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -420,7 +418,7 @@ _REFRESH_S = 2.0
 
 
 class KubernetesActions:
-    """Actions on jobs, whether they are runs or not; implements `Actions`, `JobActions` and `Adoption`.
+    """Actions on jobs, whether they are runs or not; implements `Actions` and `JobActions`.
 
     Args:
         connection: The cluster.
@@ -464,20 +462,6 @@ class KubernetesActions:
             return await apply_to_jobs(client, action, jobs, change, self._connection.namespace)
         finally:
             self._run_tracker.forget()
-
-    async def foreign_job(self, job: str) -> ExternalJob:
-        """A job that was submitted with kubectl."""
-        client = await self._connection.client()
-        return await find_job(client, job, self._connection.namespace)
-
-    async def adopted(self, bundle: BundleReader) -> None:
-        """Label the job as the run's."""
-        client = await self._connection.client()
-        with contextlib.suppress(
-            HyperpodError
-        ):  # without the label it is still adopted, and its log is visible
-            await mark_job(client, await run_target(client, bundle), bundle.run_id)
-        self._run_tracker.forget()
 
     async def _cancel(self, bundle: BundleReader) -> None:
         try:

@@ -92,11 +92,6 @@ class KubernetesOrchestrator(Orchestrator):
     def job_actions(self) -> KubernetesActions:
         return self.actions
 
-    @property
-    def adoption(self) -> KubernetesActions:
-        """Adoption of external jobs."""
-        return self.actions
-
     @cached_property
     def node_control(self) -> KubernetesNodeControl:
         """Draining and resuming nodes."""

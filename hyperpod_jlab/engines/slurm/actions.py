@@ -1,4 +1,4 @@
-"""Actions on runs and jobs of a Slurm cluster, and adoption of external jobs."""
+"""Actions on runs and jobs of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.job_actions import ActionKind, Change, JobResult
 from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.engines.protocol import ExternalJob
 from hyperpod_jlab.engines.slurm.client import SlurmClient, parse_error
-from hyperpod_jlab.engines.slurm.external_jobs import find_job, mark_job
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, parse_tasks, scheduler_id
@@ -353,7 +351,7 @@ def _denied(
 
 
 class SlurmActions:
-    """Actions on jobs, whether they are runs or not; implements `Actions`, `JobActions` and `Adoption`.
+    """Actions on jobs, whether they are runs or not; implements `Actions` and `JobActions`.
 
     Args:
         client: The cluster's commands.
@@ -400,15 +398,6 @@ class SlurmActions:
             )
         finally:
             self._queue.changed()
-
-    async def foreign_job(self, job: str) -> ExternalJob:
-        """A job that was submitted with sbatch directly."""
-        return await find_job(self._client, (await self._facts.probe()).user, job)
-
-    async def adopted(self, bundle: BundleReader) -> None:
-        """Write the run's id into the job's comment."""
-        await mark_job(self._client, await self._find_job_id(bundle), bundle.run_id)
-        self._queue.changed()
 
     async def _find_job_id(self, bundle: BundleReader) -> str:
         """The id of a run's job in the form that Slurm's commands accept.

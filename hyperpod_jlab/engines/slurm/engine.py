@@ -111,11 +111,6 @@ class SlurmOrchestrator(Orchestrator):
     def job_actions(self) -> SlurmActions:
         return self.actions
 
-    @property
-    def adoption(self) -> SlurmActions:
-        """Adoption of external jobs."""
-        return self.actions
-
     @cached_property
     def accounting(self) -> Accounting:
         """Resource usage of runs."""

@@ -241,7 +241,6 @@ export class FakeClusterClient implements IClusterClient {
   failure: Error | null = null;
 
   readonly act = jest.fn();
-  readonly adopt = jest.fn();
   readonly queues = jest.fn();
 
   list(query: Schema<'ClustersQuery'>): Promise<IClusterPage> {

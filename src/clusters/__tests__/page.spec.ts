@@ -69,15 +69,6 @@ class FakeClusterClient implements IClusterClient {
     return Promise.resolve(this.results);
   }
 
-  readonly adopted: string[] = [];
-
-  adopt(_: string, job: string): Promise<string> {
-    this.adopted.push(job);
-    return job === '7'
-      ? Promise.resolve('r7')
-      : Promise.reject(new Error('job 8 is bob’s'));
-  }
-
   queues(): Promise<readonly string[]> {
     return Promise.resolve(['dev', 'batch']);
   }
@@ -374,10 +365,6 @@ describe('ClusterPage', () => {
       await until(() => results().length === 0);
     });
 
-    it('adopts only where the cluster can', () => {
-      expect(page.node.textContent).not.toContain('Adopt');
-    });
-
     it('asks before it cancels, naming the jobs', async () => {
       boxes()[0].click();
       await until(() => !isOff('Cancel'));
@@ -427,29 +414,6 @@ describe('ClusterPage', () => {
       const dialog = await answer('Cancel');
       expect(dialog.textContent).not.toContain('limit');
       expect(client.orders).toEqual([]);
-    });
-
-    it('makes runs of jobs, and shows a single one', async () => {
-      client.actions = ['cancel', 'adopt'];
-      await show(page, 'Nodes');
-      await show(page, 'Jobs');
-      await until(() => boxes().length === 3);
-      boxes()[0].click();
-      await until(() => !isOff('Adopt'));
-      button(page, 'Adopt').click();
-      await until(() => results().length === 2);
-      expect(client.adopted).toEqual(['7', '8']);
-      expect(results()[0]).toBe('7 was added to your runs.');
-      expect(results()[1]).toContain('8 could not be adopted. ');
-      expect(results()[1]).toContain('job 8 is bob’s');
-      expect(opened).toEqual([]);
-      await until(() => boxes().filter(box => box.checked).length === 1);
-      boxes()[2].click();
-      boxes()[1].click();
-      await until(() => !isOff('Adopt'));
-      button(page, 'Adopt').click();
-      await until(() => opened.length === 1);
-      expect(opened).toEqual(['r7']);
     });
   });
 });

@@ -125,8 +125,7 @@ export const clusters: IClusterClient = {
   table: () =>
     Promise.resolve({ rows: [{ name: 'gpu' }], next: null, total: 1 }),
   act: () => Promise.resolve([]),
-  queues: () => Promise.resolve(['gpu']),
-  adopt: () => Promise.resolve('run-1')
+  queues: () => Promise.resolve(['gpu'])
 };
 
 /** Cells on the screen, the second of which is selected. */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -97,7 +96,7 @@ def parse_sent(text: str) -> Sent:
 
 
 # --------------------------------------------------------------------------------------------------
-# The uid of an adopted job in its bundle, which distinguishes it from a later object of the same
+# The uid of a job that an older version adopted, in its bundle, which distinguishes it from a later object of the same
 # name.
 
 ADOPTED_FILENAME = "adopted.json"
@@ -112,8 +111,3 @@ def adopted_uid(bundle: BundleReader) -> str | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def render_adopted(uid: str) -> bytes:
-    """The bytes of ``adopted.json``."""
-    return json.dumps({"format": 1, "uid": uid}).encode() + b"\n"
