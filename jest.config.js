@@ -22,6 +22,8 @@ const base = jestJupyterLab(__dirname);
 module.exports = {
   ...base,
   automock: false,
+  // A busy machine takes longer than Jest's 5 s; `until` ends before.
+  testTimeout: 30_000,
   // The base writes a junit.xml that nobody reads.
   reporters: ['default'],
   collectCoverageFrom: [

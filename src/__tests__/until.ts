@@ -1,5 +1,5 @@
 const STEP_MS = 10;
-const LIMIT_MS = 4500;
+const LIMIT_MS = 20_000;
 
 /**
  * Wait until something holds, however busy the machine is.

@@ -259,8 +259,10 @@ describe('The page of a HyperPod cluster', () => {
       ...GOVERNANCE,
       quotas: [{ ...quotas[0], used, running: 3, waiting: 2 }]
     };
-    press('Refresh');
-    await until(() => text().includes('3 running, 2 waiting'));
+    await until(() => {
+      press('Refresh'); // does nothing while the answer before is on its way
+      return text().includes('3 running, 2 waiting');
+    });
     expect(text()).toContain('1 of it borrowed');
   });
 
