@@ -25,7 +25,6 @@ ALLOWED = {
     "hyperpod_jlab.core.reach": "writes the configuration of a HyperPod cluster",
     "hyperpod_jlab.aws.clusters": "reads AWS' field `Orchestrator`; a hint says what to write into the configuration",
     "hyperpod_jlab.clusters.reach": "tries HyperPod clusters that nobody configured yet; HyperPod has these two",
-    "hyperpod_jlab.features.metrics.service": "CloudWatch names the GPUs of a run on EKS by its pods",
     "hyperpod_jlab.admin.cluster_config": "AWS' own requests differ by the cluster's orchestrator",
     "hyperpod_jlab.admin.lifecycle": "scripts for spaces differ by what AWS says of the cluster, and write its configuration",
     "hyperpod_jlab.admin.lambdas": "a parameter of the CloudFormation stack; no configuration is there",
