@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -129,11 +130,11 @@ class BackwardLane:
 _MAX_HIDDEN_BYTES = 64 << 20
 
 
-def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
+def move_back(lanes: Iterable[BackwardLane], count: int, max_bytes: int | None = None) -> int:
     """Move the lanes' positions back over their last `count` lines in total; returns how many there were. Blocking.
 
-    A line that is shown in parts counts as one, but all lines together have no more bytes than `count` parts, and those that are not shown at most 64 MiB:
-    after that, the rest counts as if it were there.
+    A line that is shown in parts counts as one, but all lines together have no more bytes than `count` parts and `max_bytes`, and those that are not shown at
+    most 64 MiB: after that, the rest counts as if it were there.
     """
     heap: list[tuple[BackwardKey, bool, int, BackwardLane]] = []
     for number, lane in enumerate(lanes):
@@ -141,7 +142,8 @@ def move_back(lanes: Iterable[BackwardLane], count: int) -> int:
         if bound is not None:
             heap.append((bound, False, number, lane))
     heapq.heapify(heap)
-    moved_lines, shown_left, hidden_left = 0, count * MAX_LINE_BYTES, _MAX_HIDDEN_BYTES
+    moved_lines, hidden_left = 0, _MAX_HIDDEN_BYTES
+    shown_left = min(count * MAX_LINE_BYTES, max_bytes or sys.maxsize)
     while heap and moved_lines < count:
         _, priority, number, lane = heap[0]
         if priority:
@@ -423,16 +425,20 @@ def _batches(
 
 
 def start_of_tail(
-    sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int
+    sources: SourceSet,
+    streams: Iterable[Stream],
+    end: Cursor,
+    count: int,
+    max_bytes: int | None = None,
 ) -> tuple[Cursor, int]:
-    """The cursor before the last `count` lines before `end`, and the number of lines. Blocking."""
+    """The cursor before the last `count` lines before `end`, and the number of lines; with `max_bytes`, before fewer of them. Blocking."""
     activity_cache = ActivityCache(sources)
     lanes: list[BackwardLane] = []
     for stream in streams:
         source = sources.open(stream)
         lanes.append(BackwardLane(source, end_position(end, source), activity_cache.get(stream)))
     positions_before = {lane.source.stream: lane.position for lane in lanes}
-    line_count = move_back(lanes, count)
+    line_count = move_back(lanes, count, max_bytes)
     positions = {lane.source.stream: lane.position for lane in lanes}
     moved_attempts = [
         stream.attempt

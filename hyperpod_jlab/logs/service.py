@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Self, TypeVar
@@ -194,8 +194,10 @@ def _out_of_range(field: str, number: int, minimum: int) -> InvalidInputError:
 # --------------------------------------------------------------------------------------------------
 # A resolved request: its streams, its start, and the lines to show.
 
-AttemptReasonLookup = Callable[[str, int], Awaitable[str | None]]
-"""Returns why an attempt of a run, or of an array's child, ended; None when unknown."""
+AttemptReasonLookup = Callable[[str], Awaitable[Mapping[int, str | None]]]
+"""Returns why the attempts of a run, or of an array's child, ended, by number; None when unknown."""
+
+_REASON_RETRY_S = 1.0
 
 
 class LogView:
@@ -210,7 +212,7 @@ class LogView:
         self, request: LogRequest, sources: SourceSet, reasons: AttemptReasonLookup | None = None
     ) -> None:
         request.check()
-        self._find_attempt_reason = reasons
+        self._attempt_reasons = None if reasons is None else _AttemptReasons(reasons)
         self.request = request
         self.sources = sources
         self._ranks = None if request.ranks is None else frozenset(request.ranks)
@@ -310,11 +312,11 @@ class LogView:
 
     async def _with_attempt_reason(self, block: LineBlock) -> LineBlock:
         """The block; if it starts an attempt, its mark has the reason why the previous one ended."""
-        if self._find_attempt_reason is None or block.mark is None or not _opens_attempt(block):
+        if self._attempt_reasons is None or block.mark is None or not _opens_attempt(block):
             return block
         index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
         run_id = self.request.run_id if index is None else f"{self.request.run_id}.{index}"
-        reason = await self._find_attempt_reason(run_id, attempt - 1)
+        reason = await self._attempt_reasons.get(run_id, attempt - 1)
         return (
             block
             if reason is None
@@ -340,6 +342,25 @@ class LogView:
             hits = await self.matcher.filter([texts[index] for index in selected])
             return block.select_segments([selected[hit] for hit in hits])
         return block.select_segments(await self.matcher.filter(texts))
+
+
+class _AttemptReasons:
+    """Why the attempts of a request's runs ended. A run with many attempts is asked for once, not for each of them."""
+
+    def __init__(self, find: AttemptReasonLookup) -> None:
+        self._find = find
+        self._known: dict[str, Mapping[int, str | None]] = {}
+        self._next_at: dict[str, float] = {}
+
+    async def get(self, run_id: str, attempt: int) -> str | None:
+        """Why an attempt ended; None if unknown."""
+        known = self._known.get(run_id, {})
+        is_new = attempt > max(known, default=0)
+        if is_new and time.monotonic() >= self._next_at.get(run_id, 0.0):
+            known = self._known[run_id] = await self._find(run_id)
+            if attempt not in known:  # its records cannot be read
+                self._next_at[run_id] = time.monotonic() + _REASON_RETRY_S
+        return known.get(attempt)
 
 
 def _opens_attempt(block: LineBlock) -> bool:
@@ -600,6 +621,8 @@ class CatchUp(Protocol):
 
 _LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
+_MAX_PAGE_BYTES = 4 << 20
+"""Bytes of a page's lines, about: JSON may make six times as much of them. The page's cursors lead on."""
 _HISTOGRAM_HITS = 2000
 _HISTOGRAM_SECONDS = 1.0
 _END_POLL_S = 1.0
@@ -935,7 +958,7 @@ class LogService:
             start = log_view.start_cursor or log_view.check_own_cursor(Cursor())
         cursor = start
         blocks: list[LineBlock] = []
-        count = 0
+        count = size = 0
         deadline = Deadline()
         is_complete = True
         async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
@@ -944,8 +967,10 @@ class LogService:
                 part = batch_shown.head(limit - count)
                 blocks += part.blocks
                 count += len(part)
+                size += sum(block.end - block.begin for block in part.blocks)
                 cursor = batch.end_position if part is batch_shown else part.end_position
-                if part is not batch_shown or deadline.is_over():
+                is_full = part is not batch_shown or size >= _MAX_PAGE_BYTES
+                if is_full or deadline.is_over():
                     is_complete = False
                     break
         lines = LogBatch(start, blocks)
@@ -968,7 +993,7 @@ class LogService:
             before = start.text() if at_start or result.next is None else result.next
         else:
             start, count = await self.hub.thread(
-                start_of_tail, log_view.sources, streams, end, limit
+                start_of_tail, log_view.sources, streams, end, limit, _MAX_PAGE_BYTES
             )
             at_start = count < limit
             before = start.text()

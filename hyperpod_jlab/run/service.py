@@ -653,14 +653,18 @@ class RunLogAdapter:
             return RecordStreams(bundle.records, head.processes_per_node)
         return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
-    async def attempt_reason(self, run_id: str, attempt: int) -> str | None:
-        """Why an attempt ended; None if unknown."""
+    async def attempt_reasons(self, run_id: str) -> dict[int, str | None]:
+        """Why the attempts of a run ended, by number; None if unknown. Those that have not ended are left out."""
         try:
             run = await self._runs.get(run_id)
-        except HyperpodError:  # for example a damaged record: show the log without the reason
-            return None
-        matches = (item for item in run.status.attempts if item.number == attempt)
-        return next((item.reason for item in matches if item.reason_code != "lost"), None)
+        except HyperpodError:  # for example a damaged record: show the log without the reasons
+            return {}
+        newest = max((attempt.number for attempt in run.status.attempts), default=0)
+        return {
+            attempt.number: None if attempt.reason_code == "lost" else attempt.reason
+            for attempt in run.status.attempts
+            if attempt.number < newest or attempt.ended_at is not None
+        }
 
     async def catch_up(self, run_id: str, *, follow: bool) -> None:
         """Wait until the nodes' output so far is readable; a follower does not wait for all of it.

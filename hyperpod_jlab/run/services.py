@@ -86,7 +86,7 @@ class Hyperpod:
         log_adapter = RunLogAdapter(self.runs)
         return LogService(
             log_adapter,
-            reasons=log_adapter.attempt_reason,
+            reasons=log_adapter.attempt_reasons,
             catch_up=log_adapter.catch_up,
         )
 
