@@ -7,7 +7,7 @@ import click
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
 
 _HELP = """\
-Tasks of administrators: mount a file system in the spaces of a Studio domain, create and change HyperPod clusters, and print IAM policies.
+Tasks of administrators: mount a file system in the spaces of a Studio domain, check and create HyperPod clusters, and print IAM policies.
 """
 
 _COMMANDS = (
@@ -38,16 +38,6 @@ _COMMANDS = (
                 "create-cluster",
                 "admin.cluster_config.commands",
                 "Create a cluster from a file.",
-            ),
-            Entry(
-                "update-cluster",
-                "admin.cluster_config.commands",
-                "Update a cluster to match a file.",
-            ),
-            Entry(
-                "delete-cluster",
-                "admin.cluster_config.commands",
-                "Delete a cluster; keep its data.",
             ),
         ),
     ),

@@ -95,10 +95,7 @@ _INVALID = frozenset(
 )
 
 
-_IAM_NAMES = {
-    "s3:ListObjectsV2": "s3:ListBucket",
-    "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
-}
+_IAM_NAMES = {"s3:ListObjectsV2": "s3:ListBucket"}
 """Operations whose IAM action has another name than in boto3 (service authorization reference)."""
 
 

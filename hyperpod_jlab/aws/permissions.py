@@ -169,7 +169,6 @@ _APPLYING = (
 )
 
 _VALIDATION = (
-    Permission("sagemaker:DescribeCluster", CLUSTER, "the name is not checked"),
     Permission("ec2:DescribeSubnets", ANY_RESOURCE, "subnets are not checked"),
     Permission(
         "ec2:DescribeRouteTables", ANY_RESOURCE, "whether subnets are private is not checked"
@@ -179,16 +178,10 @@ _VALIDATION = (
         "ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "routes to file systems are not checked"
     ),
     Permission(
-        "ec2:DescribeInstanceTypes",
-        ANY_RESOURCE,
-        "EFA and addresses come from the package's table; threads are not checked",
+        "ec2:DescribeInstanceTypes", ANY_RESOURCE, "EFA and addresses come from the package's table"
     ),
-    Permission("ec2:DescribeInstanceTypeOfferings", ANY_RESOURCE, "zones of types are not checked"),
     Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems are not checked"),
     Permission("s3:ListBucket", SCRIPTS, "lifecycle scripts are not checked"),
-    Permission("iam:GetRole", ROLE, "trust policies of roles are not checked"),
-    Permission("servicequotas:ListServiceQuotas", ANY_RESOURCE, "quotas are not checked"),
-    Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
 _FACTS = (
@@ -245,21 +238,13 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         _VALIDATION,
     ),
     Feature(
-        "admin-cluster-change",
-        "Create, update and delete HyperPod clusters",
-        (
-            "`hpj admin create-cluster`",
-            "`hpj admin update-cluster`",
-            "`hpj admin delete-cluster`",
-        ),
+        "admin-cluster-create",
+        "Create HyperPod clusters",
+        ("`hpj admin create-cluster`",),
         (
             Permission("sagemaker:CreateCluster", CLUSTER, "no new clusters"),
-            Permission("sagemaker:UpdateCluster", CLUSTER, "no changes"),
-            Permission("sagemaker:DeleteCluster", CLUSTER, "no deletion"),
             Permission("iam:PassRole", ROLE, "no new clusters, because instances get a role"),
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no changes, no deletion, no --wait"),
-            Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
-            Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no --wait"),
         ),
         changes=True,
     ),

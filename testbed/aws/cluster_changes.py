@@ -1,4 +1,4 @@
-"""SageMaker: clusters are made, changed and deleted. What becomes of them then is `lifecycle`'s; it has not been tried on an account.
+"""SageMaker: clusters are made. What becomes of them then is `lifecycle`'s; it has not been tried on an account.
 
 A group whose OnCreate script does not lie in S3 does not come up.
 """
@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from testbed.aws.lifecycle import Lifecycle, Timings
-from testbed.aws.lookup import cluster_of
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Cluster, Group
@@ -57,64 +56,15 @@ def create_cluster(request: Request) -> dict[str, Any]:
         settings={one: given[one] for one in _KEPT if one in given},
     )
     made.groups = [_group(one) for one in given.get("InstanceGroups", ())]
-    _let_live(request, made, made.groups)
+    _let_live(request, made)
     return {"ClusterArn": made.arn}
 
 
-def update_cluster(request: Request) -> dict[str, Any]:
-    given, cluster = request.given, cluster_of(request)
-    if cluster.status not in {"InService", "Failed"}:
-        raise ApiError("ConflictException", f"Cluster {cluster.name} is {cluster.status}.")
-    _check_limits(request)
-    gone = given.get("InstanceGroupsToDelete", ())
-    known = {one.name: one for one in cluster.groups}
-    for name in gone:
-        if name not in known:
-            raise ApiError("ValidationException", f"Instance group {name} does not exist.")
-        if known[name].slurm_node_type == "Controller":
-            raise ApiError("ValidationException", "The controller group cannot be deleted.")
-    changed = []
-    for one in given.get("InstanceGroups", ()):
-        group = _group(one, known.get(one["InstanceGroupName"]))
-        changed.append(group)
-        if group.name not in known:
-            cluster.groups.append(group)
-    for name in gone:
-        known[name].target, known[name].status = 0, "Deleting"
-    cluster.node_recovery = given.get("NodeRecovery", cluster.node_recovery)
-    cluster.settings.update({one: given[one] for one in _KEPT if one in given})
-    if (changed or gone) and cluster.provisioning != "Continuous":
-        cluster.status = "Updating"
-    _let_live(request, cluster, changed)
-    return {"ClusterArn": cluster.arn}
-
-
-def delete_cluster(request: Request) -> dict[str, Any]:
-    cluster, account = cluster_of(request), request.account
-    if cluster.status == "Deleting":
-        raise ApiError("ConflictException", f"Cluster {cluster.name} is being deleted.")
-    cluster.status = "Deleting"
-    for group in cluster.groups:
-        group.target, group.status = 0, "Deleting"
-    for node in cluster.nodes:
-        node.status = "ShuttingDown"
-    clusters = account.clusters[request.region]
-    account.timeline.after(
-        Timings().times(account.ground.pace).ended,
-        lambda: clusters.remove(cluster) if cluster in clusters else None,
-    )
-    return {"ClusterArn": cluster.arn}
-
-
-def _let_live(request: Request, cluster: Cluster, changed: list[Group]) -> None:
+def _let_live(request: Request, cluster: Cluster) -> None:
     """Let it go on by itself from here on."""
     account = request.account
-    life = account.ground.lives.get(cluster.arn)
-    if life is None or life.cluster is not cluster:  # one that was deleted had the same name
-        timings = Timings().times(account.ground.pace)
-        life = Lifecycle(account.timeline, cluster, timings)
-        account.ground.lives[cluster.arn] = life
-    for group in changed:
+    life = Lifecycle(account.timeline, cluster, Timings().times(account.ground.pace))
+    for group in cluster.groups:
         if not _has_script(request, group):
             life.fail_starts(group.name, "Lifecycle scripts did not run successfully.")
         message = account.ground.failing.pop(group.name, None)
@@ -130,11 +80,10 @@ def _has_script(request: Request, group: Group) -> bool:
     return key in request.account.ground.buckets.get(place.netloc, ())
 
 
-def _group(given: dict[str, Any], there: Group | None = None) -> Group:
-    """The group that is asked for, or the one that is there, changed."""
-    group = there or Group(given["InstanceGroupName"], "", 0)
-    if there is None or group.target != given["InstanceCount"]:
-        group.status = "Creating" if there is None else "Updating"
+def _group(given: dict[str, Any]) -> Group:
+    """The group that is asked for."""
+    group = Group(given["InstanceGroupName"], "", 0)
+    group.status = "Creating"
     group.instance_type = given.get("InstanceType", group.instance_type)
     group.target = given["InstanceCount"]
     group.slurm_node_type = given.get("SlurmConfig", {}).get("NodeType", group.slurm_node_type)

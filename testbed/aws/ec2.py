@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.aws.ec2_ground import (
-    describe_instance_type_offerings,
     describe_instance_types,
     describe_network_acls,
     describe_route_tables,
@@ -184,7 +183,6 @@ SERVICE = Service(
         "DescribeSubnets": describe_subnets,
         "DescribeRouteTables": describe_route_tables,
         "DescribeInstanceTypes": describe_instance_types,
-        "DescribeInstanceTypeOfferings": describe_instance_type_offerings,
         "ModifyNetworkInterfaceAttribute": modify_network_interface_attribute,
         "DeleteSecurityGroup": delete_security_group,
         "RevokeSecurityGroupIngress": revoke_security_group_ingress,

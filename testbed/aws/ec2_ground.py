@@ -10,7 +10,6 @@ from typing import Any
 from testbed.aws.ground import InstanceType
 from testbed.aws.network import Network, Subnet
 from testbed.aws.operations import Request
-from testbed.aws.pages import page
 from testbed.aws.replies import ApiError
 
 
@@ -120,26 +119,6 @@ def _shown_type(one: InstanceType) -> dict[str, Any]:
         cores = {"Count": one.cores, "Version": 2}
         shown["NeuronInfo"] = {"NeuronDevices": [{"Name": name, "Count": count, "CoreInfo": cores}]}
     return shown
-
-
-def describe_instance_type_offerings(request: Request) -> dict[str, Any]:
-    if request.given.get("LocationType") != "availability-zone":
-        raise ApiError("InvalidParameterValue", "testbed/aws knows offerings by zone only")
-    filters = _filters(request, "instance-type")
-    found = [
-        {
-            "InstanceType": one.name,
-            "LocationType": "availability-zone",
-            "Location": f"{request.region}{zone}",
-        }
-        for one in request.account.ground.types.values()
-        for zone in one.zones
-        if one.name in filters.get("instance-type", [one.name])
-    ]
-    shown, following = page(
-        found, lambda one: [one["InstanceType"], one["Location"]], request.given
-    )
-    return {"InstanceTypeOfferings": shown, **following}
 
 
 def _filters(request: Request, *known: str) -> dict[str, list[str]]:

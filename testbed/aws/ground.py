@@ -27,7 +27,6 @@ class InstanceType:
         efa: EFA interfaces; None: EC2 says that it has some, and not how many.
         threads: Threads that a core may have.
         current: Whether it is of a current generation.
-        zones: The zones that have it.
         gpus: Number and name of its GPUs.
         neurons: The same of its Neuron devices.
         cores: NeuronCores of a device.
@@ -41,7 +40,6 @@ class InstanceType:
     efa: int | None = 0
     threads: tuple[int, ...] = (1, 2)
     current: bool = True
-    zones: tuple[str, ...] = ("a", "b")
     gpus: tuple[int, str] | None = None
     neurons: tuple[int, str] | None = None
     cores: int = 2
@@ -62,8 +60,7 @@ class Ground:
         types: EC2's instance types by their names.
         eks: EKS clusters that run, with further members of their descriptions as in the API, by name.
         pace: How long what becomes of clusters takes, of what it takes on AWS.
-        failing: Why the next instance of a group, by the group's name, does not come up once it is made or changed.
-        lives: What becomes of each cluster that was made or changed here, by ARN.
+        failing: Why the next instance of a group, by the group's name, does not come up once it is made.
     """
 
     roles: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -73,7 +70,6 @@ class Ground:
     eks: dict[str, dict[str, Any]] = field(default_factory=dict)
     pace: float = 1.0
     failing: dict[str, str] = field(default_factory=dict)
-    lives: dict[str, Any] = field(default_factory=dict)
 
     def add_types(self, *types: InstanceType) -> None:
         """Add instance types."""

@@ -30,7 +30,6 @@ CHECKED = (
         *("p5.48xlarge", 32),
         vcpus=192,
         memory=2097152,
-        zones=("a",),
         gpus=(8, "H100"),
         cards=32,
         addresses=50,

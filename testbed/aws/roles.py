@@ -1,34 +1,12 @@
-"""IAM's operations that we use: what a role is, whom it trusts, its tags, and what it may do."""
+"""IAM's operations that we use: the tags of a role, and what it may do."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
-from urllib.parse import quote
 
 from testbed.aws.iam import Asked, decide
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.replies import ApiError
-from testbed.aws.state import START
-
-
-def get_role(request: Request) -> dict[str, Any]:
-    name = request.given["RoleName"]
-    trust = request.account.ground.roles.get(name)
-    if trust is None:
-        words = f"The role with name {name} cannot be found."
-        raise ApiError("NoSuchEntity", words, 404)
-    return {
-        "Role": {
-            "Path": "/",
-            "RoleName": name,
-            "RoleId": "AROA0123456789ABCDEF",
-            "Arn": request.account.role_arn(name),
-            "CreateDate": START,
-            # As IAM has it: quoted, which botocore takes back.
-            "AssumeRolePolicyDocument": quote(json.dumps(trust), safe=""),
-        }
-    }
 
 
 def list_role_tags(request: Request) -> dict[str, Any]:
@@ -65,7 +43,6 @@ def _resource(request: Request) -> Resource:
 SERVICE = Service(
     "iam",
     {
-        "GetRole": get_role,
         "ListRoleTags": list_role_tags,
         "SimulatePrincipalPolicy": simulate_principal_policy,
     },

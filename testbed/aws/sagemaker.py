@@ -7,9 +7,7 @@ from typing import Any
 
 from testbed.aws.cluster_changes import (
     create_cluster,
-    delete_cluster,
     passed_roles,
-    update_cluster,
 )
 from testbed.aws.domains import describe_domain, domain_arn, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
@@ -197,8 +195,6 @@ SERVICE = Service(
     {
         "ListClusters": list_clusters,
         "CreateCluster": create_cluster,
-        "UpdateCluster": update_cluster,
-        "DeleteCluster": delete_cluster,
         "DescribeCluster": describe_cluster,
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
@@ -227,7 +223,6 @@ SERVICE = Service(
     _resource,
     besides={
         "CreateCluster": passed_roles,
-        "UpdateCluster": passed_roles,
         "CreateDomain": lambda request: (*passed_role(request), *_tagging(request)),
         "CreateUserProfile": _tagging,
         "CreatePresignedMlflowTrackingServerUrl": opening,

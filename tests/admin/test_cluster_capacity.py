@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hyperpod_jlab.admin.cluster_config.checks import check
 from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
-from hyperpod_jlab.admin.cluster_config.rules import check
 from hyperpod_jlab.core import instance_types
 from tests.admin.cluster_files import EKS, SECOND, SLURM, document, spoiled
 from tests.admin.test_cluster_config import (
@@ -17,7 +17,6 @@ from tests.admin.test_cluster_config import (
     subnet_of,
     told,
 )
-from tests.aws.conftest import REGION
 
 __all__ = ["account", "told"]
 
@@ -71,7 +70,7 @@ def test_a_bucket_of_another_name_is_a_warning():
     given = spoiled(
         document(SLURM), f"{FIRST}.LifeCycleConfig.SourceS3Uri", "s3://my-bucket/scripts"
     )
-    report = check(ClusterConfigFiles(given, document(SECOND)), REGION)
+    report = check(ClusterConfigFiles(given, document(SECOND)))
     assert messages(report) == []
     (said,) = messages(report, "warning")
     assert "s3://my-bucket/scripts does not begin with s3://sagemaker-" in said

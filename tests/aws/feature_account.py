@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -40,18 +39,6 @@ orchestrator = "slurm"
 package = "hyperpod-jlab==0.1.0"
 login_nodes = ["login.example.com"]
 """
-CHANGED = {
-    "ClusterName": "spare-eks",
-    "InstanceGroups": [
-        {
-            "InstanceGroupName": "workers",
-            "InstanceType": "ml.g5.2xlarge",
-            "InstanceCount": 3,
-            "ExecutionRole": "arn:aws:iam::111122223333:role/HyperPodExecutionRole",
-        }
-    ],
-}
-"""An update of a cluster that is there."""
 
 
 class FeatureAccount:
@@ -68,8 +55,6 @@ class FeatureAccount:
         self, endpoint: Endpoint, folder: Path, studio: SimulatedStudio, prometheus: str
     ) -> None:
         self.endpoint = endpoint
-        self._changed = folder / "changed.json"
-        self._changed.write_text(json.dumps(CHANGED))
         self._disk = folder / "fsx"
         self._disk.mkdir()
         self._studio = studio
@@ -87,7 +72,6 @@ class FeatureAccount:
         self._disk.mkdir()
         self.endpoint.account = account = example_account(REGION)
         account.add_caller(KEY)
-        account.add_cluster("spare-eks", REGION, orchestrator=account.eks("spare", REGION))
         add_telemetry(account, REGION, hours=1)
         account.update_time = timedelta(0)
         account.timeline = Timeline(runs=True)
@@ -118,7 +102,6 @@ class FeatureAccount:
             "tracking_server": self.endpoint.account.mlflow[REGION][0].arn,
             "mlflow_app": self.endpoint.account.mlflow[REGION][1].arn,
             "lifecycle": str(self._studio.folder / "lifecycle.toml"),
-            "changed": str(self._changed),
             "disk": str(self._disk),
         }
 

@@ -97,11 +97,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "validate", SLURM, SECOND),
         ("admin", "validate", ON_EKS),
     ),
-    "admin-cluster-change": (
-        ("admin", "create-cluster", "--file", ON_EKS, "--yes", "--wait"),
-        ("admin", "update-cluster", "--file", "{changed}", "--yes"),
-        ("admin", "delete-cluster", "first-try", "--yes", "first-try"),
-    ),
+    "admin-cluster-create": (("admin", "create-cluster", "--file", ON_EKS, "--yes", "--wait"),),
 }
 """Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio; what stands in braces is of the account."""
 

@@ -33,7 +33,7 @@ NEWER = {
 }
 """What boto3 1.37.3 does not have."""
 
-OF_MODEL = frozenset({"validate", "create-cluster", "update-cluster"})
+OF_MODEL = frozenset({"validate", "create-cluster"})
 """Commands that check a file by boto3's model: what an old one does not know it cannot send, and says so."""
 
 UPGRADE = "pip install --upgrade boto3"

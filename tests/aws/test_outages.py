@@ -20,9 +20,6 @@ ENDPOINTS = {
 }
 """Names of VPC endpoints that are not the service's (AWS PrivateLink's list of services)."""
 
-CALLED = {"servicequotas": "service-quotas"}
-"""What botocore calls services that IAM calls otherwise."""
-
 IN_REGION = {"pricing": "us-east-1"}
 """Services that are asked in a region of their own."""
 
@@ -84,7 +81,7 @@ def cut_off(monkeypatch, service):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    model = botocore.session.Session().get_service_model(CALLED.get(service, service))
+    model = botocore.session.Session().get_service_model(service)
     variable = model.service_id.hyphenize().replace("-", "_").upper()
     monkeypatch.setenv(f"AWS_ENDPOINT_URL_{variable}", f"http://127.0.0.1:{port}")
 
@@ -101,10 +98,7 @@ def test_a_service_out_of_reach_is_named_and_the_rest_goes_on(ask, no_aws, words
         assert service not in asked
         assert "Traceback" not in said
         if (words, service) not in UNSEEN:
-            assert (
-                f"{CALLED.get(service, service)} did not answer in {IN_REGION.get(service, REGION)}"
-                in said
-            )
+            assert f"{service} did not answer in {IN_REGION.get(service, REGION)}" in said
         if found.code == 5:  # what was asked for is that service's to tell
             assert f"interface endpoint for {ENDPOINTS.get(service, service)}" in said
             continue

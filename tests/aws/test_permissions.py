@@ -220,7 +220,7 @@ def test_hpj_admin_policy(hpj, no_aws):
     text = done.out
     assert json.loads(text) == policy(choose([]))
     # What only admins need, they name.
-    assert not {"sagemaker:ListUserProfiles", "iam:GetRole"} & actions_of(json.loads(text))
+    assert not {"sagemaker:ListUserProfiles", "iam:PassRole"} & actions_of(json.loads(text))
     assert "because they are for administrators: admin-plan, admin-apply" in done.err
     assert "sagemaker:ListUserProfiles" in actions_of(
         hpj("admin", "policy", "admin-plan", "--json").ok().json

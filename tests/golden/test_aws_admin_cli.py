@@ -16,7 +16,7 @@ from testbed.aws.timeline import Timeline
 from tests.admin.cluster_files import EKS, MANAGED, SECOND, SLURM, document, spoiled
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, disk
 from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
-from tests.aws.feature_account import CHANGED, LIFECYCLE
+from tests.aws.feature_account import LIFECYCLE
 from tests.golden.aws_golden import Frozen, frozen
 
 __all__ = ["account", "disk", "endpoint", "frozen", "home", "hpj", "no_aws"]
@@ -40,7 +40,6 @@ def ground(endpoint: Endpoint) -> Account:
     made.timeline = Timeline(runs=True)
     made.ground.pace = 0
     made.add_caller(KEY)
-    made.add_cluster("spare-eks", REGION, orchestrator=made.eks("spare", REGION))
     return made
 
 
@@ -125,23 +124,11 @@ def test_validate(ground: Account, endpoint: Endpoint, frozen: Frozen, tmp_path:
     frozen("admin-validate-denied", "admin", "validate", str(EKS), "--strict")
 
 
-def test_clusters(ground: Account, endpoint: Endpoint, frozen: Frozen, tmp_path: Path) -> None:
+def test_create_cluster(ground: Account, frozen: Frozen) -> None:
     create = ("admin", "create-cluster", "--file", str(SLURM), "--provisioning", str(SECOND))
     frozen("admin-create-not-confirmed", *create)
     frozen("admin-create", *create, "--yes", "--wait")
     frozen("admin-create-again", *create, "--yes")
-    changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(CHANGED))
-    update = ("admin", "update-cluster", "--file", str(changed))
-    frozen("admin-update-dry", *update, "--dry-run")
-    frozen("admin-update", *update, "--yes", "--wait")
-    delete = ("admin", "delete-cluster", "first-try")
-    frozen("admin-delete-not-confirmed", *delete)
-    frozen("admin-delete-other-name", *delete, "--yes", "other")
-    endpoint.faults.deny("sagemaker:DeleteCluster")
-    frozen("admin-delete-denied", *delete, "--yes", "first-try")
-    endpoint.faults.denied.clear()
-    frozen("admin-delete", *delete, "--yes", "first-try", "--wait")
 
 
 def test_policy(frozen: Frozen) -> None:

@@ -1,1 +1,1 @@
-"""Checks of a HyperPod cluster's configuration: `document` reads the files, `facts` asks AWS, `rules` has the table, `changes` compares with a cluster."""
+"""Checks of a HyperPod cluster's configuration: `document` reads the files, `facts` asks AWS, `checks` has the table of rules."""

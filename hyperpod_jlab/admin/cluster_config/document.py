@@ -1,4 +1,4 @@
-"""A cluster's configuration: parses its two files, and defines check results.
+"""A cluster's configuration: parses its two files.
 
 A value of the wrong type counts as missing here; `schema` reports it.
 """
@@ -10,39 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hyperpod_jlab.core.errors import InvalidInputError
 
 PROVISIONING = "provisioning_parameters.json"
 """The second file, in which AWS' base lifecycle scripts find the Slurm role of each group."""
 
-MAX_BYTES = 4 * 1024 * 1024
-"""100 instance groups with all members are far below it."""
-
-Level = Literal["ok", "warning", "error", "unknown"]
-"""``unknown``: it could not be checked, and the message says why."""
-
 _FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]{8,})\.fsx\..+")
-
-
-@dataclass(frozen=True)
-class RuleResult:
-    """One result of a check.
-
-    Attributes:
-        check: The check, one of `rules.CHECKS`.
-        level: The result.
-        message: What was found: a sentence.
-        hint: How to fix it.
-        path: Where in the files, such as ``InstanceGroups[0].InstanceType``; places in the second file begin with its name.
-    """
-
-    check: str
-    level: Level
-    message: str
-    hint: str | None = None
-    path: str | None = None
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -52,9 +27,6 @@ def read_document(path: Path) -> dict[str, Any]:
         InvalidInputError: It cannot be read, is not JSON, has a name twice, or is not an object.
     """
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise _syntax_error(path, f"has {size} bytes, which is too large for a configuration")
         data = json.loads(
             path.read_text(encoding="utf-8-sig"),
             object_pairs_hook=_unique_members,
@@ -118,14 +90,11 @@ class GroupConfig:
     types: tuple[str, ...]
     script_folder: str | None
     script: str | None
-    role: str | None
-    threads: int | None
     storage: tuple[Mapping[str, Any], ...]
     slurm_role: str | None
     partitions: tuple[str, ...]
     subnets: tuple[str, ...]
     security_groups: tuple[str, ...]
-    training_plan: str | None
     efa_only: bool
     restricted: bool
 
@@ -178,20 +147,17 @@ class ClusterConfigFiles:
     Args:
         cluster: The input of CreateCluster.
         provisioning: The second file; None: there is none.
-        read_error: Why the second file could not be read.
     """
 
     def __init__(
         self,
         cluster: Mapping[str, Any],
         provisioning: Mapping[str, Any] | None = None,
-        read_error: str | None = None,
     ) -> None:
-        self.cluster, self.provisioning, self.unread = cluster, provisioning, read_error
+        self.cluster, self.provisioning = cluster, provisioning
         self.name = _text(cluster, "ClusterName")
         # AWS' default is Slurm.
         self.on_eks = "Eks" in _object(cluster, "Orchestrator")
-        self.eks_arn = _text(_object(cluster, "Orchestrator", "Eks"), "ClusterArn")
         network = _object(cluster, "VpcConfig")
         self.subnets = _texts(network, "Subnets")
         self.security_groups = _texts(network, "SecurityGroupIds")
@@ -246,8 +212,6 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfi
         else _texts(_object(raw, "InstanceRequirements"), "InstanceTypes"),
         script_folder=_text(scripts, "SourceS3Uri"),
         script=_text(scripts, "OnCreate"),
-        role=_text(raw, "ExecutionRole"),
-        threads=_number(raw, "ThreadsPerCore"),
         storage=tuple(
             storage for storage in _list(raw, "InstanceStorageConfigs") if isinstance(storage, dict)
         ),
@@ -255,7 +219,6 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfi
         partitions=_texts(slurm, "PartitionNames"),
         subnets=_texts(network, "Subnets"),
         security_groups=_texts(network, "SecurityGroupIds"),
-        training_plan=_text(raw, "TrainingPlanArn"),
         efa_only=_text(_object(raw, "NetworkInterface"), "InterfaceType") == "efa-only",
         restricted=restricted,
     )
@@ -276,11 +239,9 @@ def _provisioning(raw: Mapping[str, Any]) -> Provisioning:
     return Provisioning(raw, controller, login, workers, dns_name, mount_name)
 
 
-def _object(raw: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    for name in names:
-        value = raw.get(name)
-        raw = value if isinstance(value, dict) else {}
-    return raw
+def _object(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _list(raw: Mapping[str, Any], name: str) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -76,8 +76,6 @@ class Facts:
         response = await self._call("ec2", operation, Filters=filters)
         return list(response.get(operation.removeprefix("Describe")) or ())
 
-    # Network
-
     @_once
     async def subnets(self) -> dict[str, dict[str, Any]]:
         """The subnets of all networks."""
@@ -94,23 +92,15 @@ class Facts:
     async def gateways(self) -> dict[str, list[str]]:
         """The internet gateways to which each subnet's route table leads (VPC user guide, "Subnet route tables")."""
         subnets = await self.subnets()
-        vpcs = sorted({str(description["VpcId"]) for description in subnets.values()})
+        vpcs = sorted({str(subnet["VpcId"]) for subnet in subnets.values()})
         async with self._limit:
             tables = await describe_route_tables(self._aws, vpcs) if vpcs else []
         by_subnet = {}
         for name, subnet in subnets.items():
-            own_tables = [description for description in tables if name in description.subnets]
-            main = [
-                description
-                for description in tables
-                if description.main and description.vpc == subnet["VpcId"]
-            ]
-            routes = [route for table in (own_tables or main)[:1] for route in table.routes]
-            targets = {
-                description.target
-                for description in routes
-                if description.works and description.target.startswith("igw-")
-            }
+            own = [table for table in tables if name in table.subnets]
+            main = [table for table in tables if table.main and table.vpc == subnet["VpcId"]]
+            routes = [route for table in (own or main)[:1] for route in table.routes if route.works]
+            targets = {route.target for route in routes if route.target.startswith("igw-")}
             by_subnet[name] = sorted(targets)
         return by_subnet
 
@@ -123,8 +113,6 @@ class Facts:
     async def _groups(self, names: Iterable[str]) -> dict[str, SecurityGroup]:
         groups = await self._by_filter("DescribeSecurityGroups", "group-id", names)
         return {str(group["GroupId"]): parse_security_group(group) for group in groups}
-
-    # File systems and scripts
 
     @_once
     async def file_system(self, name: str) -> dict[str, Any]:
@@ -139,13 +127,9 @@ class Facts:
         """The security groups and addresses of a file system's network interfaces."""
         names = (await self.file_system(name)).get("NetworkInterfaceIds") or ()
         async with self._limit:
-            listed_interfaces = await describe_interfaces(self._aws, names)
-        groups = await self._groups(
-            {group for interface in listed_interfaces for group, _ in interface.groups}
-        )
-        return list(groups.values()), [
-            interface.address for interface in listed_interfaces if interface.address
-        ]
+            interfaces = await describe_interfaces(self._aws, names)
+        groups = await self._groups({name for one in interfaces for name, _ in one.groups})
+        return list(groups.values()), [one.address for one in interfaces if one.address]
 
     @_once
     async def scripts(self, folder: str) -> frozenset[str]:
@@ -158,89 +142,21 @@ class Facts:
             str(objects["Key"]).removeprefix(prefix) for objects in response.get("Contents") or ()
         )
 
-    # Capacity
-
-    @property
-    def _ec2_types(self) -> list[str]:
-        """Instance types by EC2's names."""
-        groups = self.documents.groups
-        return sorted(
-            {name.removeprefix("ml.") for instance_type in groups for name in instance_type.types}
-        )
-
     @_once
-    async def types(self) -> dict[str, Mapping[str, Any]]:
+    async def types(self) -> dict[str, InstanceType]:
         """EC2's descriptions of the instance types, by SageMaker's names."""
-        if not self._ec2_types:
+        groups = self.documents.groups
+        names = {name.removeprefix("ml.") for group in groups for name in group.types}
+        if not names:
             return {}
         async with self._limit:
-            descriptions = await describe_instance_types(self._aws, self._ec2_types)
-        return {f"ml.{name}": description for name, description in descriptions.items()}
+            descriptions = await describe_instance_types(self._aws, sorted(names))
+        return {f"ml.{name}": from_ec2(found) for name, found in descriptions.items()}
 
     async def type_of(self, name: str) -> InstanceType | None:
         """An instance type, from EC2, else from our table."""
         try:
-            description = (await self.types()).get(name)
+            known = (await self.types()).get(name)
         except HyperpodError:
-            description = None
-        return instance_type(name) if description is None else from_ec2(description)
-
-    @_once
-    async def zones(self) -> dict[str, set[str]]:
-        """The availability zones that offer each instance type, by SageMaker's names."""
-        by_type: dict[str, set[str]] = {}
-        if not self._ec2_types:
-            return by_type
-        filters = [{"Name": "instance-type", "Values": self._ec2_types}]
-        for offering in await self._all(
-            *("ec2", "DescribeInstanceTypeOfferings", "InstanceTypeOfferings"),
-            LocationType="availability-zone",
-            Filters=filters,
-        ):
-            by_type.setdefault(f"ml.{offering['InstanceType']}", set()).add(
-                str(offering["Location"])
-            )
-        return by_type
-
-    @_once
-    async def quotas(self) -> dict[str, float]:
-        """SageMaker's quotas by their names."""
-        parameters = {"ServiceCode": "sagemaker"}
-        listed_quotas = await self._all(
-            "service-quotas", "ListServiceQuotas", "Quotas", **parameters
-        )
-        return {str(quota["QuotaName"]): float(quota["Value"]) for quota in listed_quotas}
-
-    async def _all(
-        self, service: str, operation: str, member: str, **parameters: Any
-    ) -> list[dict[str, Any]]:
-        async with self._limit:
-            pages = self._aws.pages(service, operation, **parameters)
-            return [item async for page in pages for item in page.get(member) or ()]
-
-    # The rest
-
-    @_once
-    async def trust_policy(self, arn: str) -> Mapping[str, Any]:
-        """The trust policy of a role."""
-        role = (await self._call("iam", "GetRole", RoleName=arn.rpartition("/")[2]))["Role"]
-        # IAM looks up a bare name in this account, regardless of the ARN.
-        if role["Arn"] != arn:
-            raise NotFoundError(f"role {arn} not found", hint=f"did you mean {role['Arn']}?")
-        document = role.get("AssumeRolePolicyDocument")
-        return document if isinstance(document, dict) else {}
-
-    @_once
-    async def cluster_status(self, name: str) -> str | None:
-        """The status of the HyperPod cluster of a name; None if it does not exist."""
-        try:
-            response = await self._call("sagemaker", "DescribeCluster", ClusterName=name)
-        except NotFoundError:
-            return None
-        return str(response["ClusterStatus"])
-
-    @_once
-    async def eks(self, arn: str) -> dict[str, Any]:
-        """An EKS cluster."""
-        response = await self._call("eks", "DescribeCluster", name=arn.rpartition("/")[2])
-        return dict(response["cluster"])
+            known = None
+        return known or instance_type(name)

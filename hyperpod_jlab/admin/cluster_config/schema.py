@@ -1,4 +1,4 @@
-"""Checks an input of SageMaker against botocore's model and reports all errors, each with its path.
+"""Checks an input of CreateCluster against botocore's model and reports all errors, each with its path.
 
 botocore's own `ParamValidator` only checks types, missing members and minima; enums, patterns and maxima would need a second pass.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from hyperpod_jlab.admin.cluster_config.document import RuleResult
+from hyperpod_jlab.admin.cluster_config.results import RuleResult, error
 from hyperpod_jlab.aws.errors import boto3_missing
 from hyperpod_jlab.core.errors import nearest
 
@@ -41,32 +41,24 @@ _MAX_CHOICES = 12
 
 
 @cache
-def input_shape(operation: str) -> Any:
-    """The shape of an operation's input.
+def create_cluster_shape() -> Any:
+    """The shape of CreateCluster's input.
 
     Raises:
         UnsupportedError: boto3 is not installed.
     """
-    return _service().operation_model(operation).input_shape
-
-
-@cache
-def _service() -> Any:
     try:
         import botocore.session
     except ImportError:
         raise boto3_missing() from None
-    return botocore.session.Session().get_service_model("sagemaker")
+    model = botocore.session.Session().get_service_model("sagemaker")
+    return model.operation_model("CreateCluster").input_shape
 
 
 def _version() -> str:
     import botocore
 
     return f"botocore {botocore.__version__}"
-
-
-def _error(message: str, path: str, hint: str | None = None) -> RuleResult:
-    return RuleResult("schema", "error", message, hint, path or None)
 
 
 def problems(value: Any, shape: Any, path: str = "") -> Iterator[RuleResult]:
@@ -109,7 +101,7 @@ def _wrong_type(value: Any, shape: Any, path: str) -> RuleResult:
         found_kind, expected_type = str(value), "a whole number"
     elif expected_type == "a number" and isinstance(value, str) and value.strip().isdigit():
         hint = f"write it without quotes: {value.strip()}"
-    return _error(f"must be {expected_type}, not {found_kind}", path, hint)
+    return error(f"must be {expected_type}, not {found_kind}", path, hint)
 
 
 def _structure(value: dict[str, Any], shape: Any, path: str) -> Iterator[RuleResult]:
@@ -117,17 +109,17 @@ def _structure(value: dict[str, Any], shape: Any, path: str) -> Iterator[RuleRes
     for name in shape.required_members:
         if name not in value:
             hint = f"{_version()} requires it; a newer version may not: pip install --upgrade boto3"
-            yield _error(f"{name} is missing", f"{prefix}{name}", hint)
+            yield error(f"{name} is missing", f"{prefix}{name}", hint)
     for name, member_value in value.items():
         if name in shape.members:
             yield from problems(member_value, shape.members[name], f"{prefix}{name}")
         elif name.startswith("//"):
-            yield _error("JSON has no comments", f"{prefix}{name}", "remove it")
+            yield error("JSON has no comments", f"{prefix}{name}", "remove it")
         else:
             hint = _closest_choice(name, shape.members) or (
                 f"valid members: {', '.join(shape.members)} ({_version()}; for newer members: pip install --upgrade boto3)"
             )
-            yield _error(f"unknown member '{name[:60]}'", f"{prefix}{name}", hint)
+            yield error(f"unknown member '{name[:60]}'", f"{prefix}{name}", hint)
 
 
 def _text(value: str, shape: Any, path: str) -> Iterator[RuleResult]:
@@ -140,10 +132,10 @@ def _text(value: str, shape: Any, path: str) -> Iterator[RuleResult]:
             hint = f"valid values: {', '.join(allowed)}"
         elif hint is None:
             hint = f"{_version()} has {len(allowed)} valid values, and none is similar"
-        yield _error(f"'{value[:60]}' is not a valid {title}", path, hint)
+        yield error(f"'{value[:60]}' is not a valid {title}", path, hint)
     if pattern and not re.fullmatch(_python_pattern(pattern), value):
         message = f"'{value[:60]}' does not have the form of a {title}"
-        yield _error(message, path, f"it must match {pattern}")
+        yield error(message, path, f"it must match {pattern}")
 
 
 def _closest_choice(text: str, valid: Any) -> str | None:
@@ -165,6 +157,6 @@ def _bounds(
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     message = f"has {number} {subject}" if subject else f"is {number}"
     if low is not None and number < low:
-        yield _error(f"it {message}, but the minimum is {low}", path)
+        yield error(f"it {message}, but the minimum is {low}", path)
     if high is not None and number > high:
-        yield _error(f"it {message}, but the maximum is {high}", path)
+        yield error(f"it {message}, but the maximum is {high}", path)
