@@ -26,7 +26,7 @@ _READY_S = 90.0
 _TRIES = 3
 """Starts, each with another port, if its port is taken before it listens."""
 
-Mode = Literal["open", "failing", "denied", "hanging", "gone"]
+Mode = Literal["open", "failing", "denied", "hanging"]
 
 
 class MlflowServer:
@@ -94,7 +94,14 @@ class MlflowServer:
 
     def post(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Call an operation of its REST API."""
-        return self._call(path, json.dumps(document).encode())
+        request = urllib.request.Request(
+            f"{self.url}/api/2.0/mlflow/{path}",
+            json.dumps(document).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            found: dict[str, Any] = json.load(response)
+            return found
 
     def runs_of(self, run_id: str) -> list[dict[str, Any]]:
         """Its runs with the tag of a run of ours, in all experiments, the oldest first."""
@@ -109,20 +116,6 @@ class MlflowServer:
         )
         runs: list[dict[str, Any]] = found.get("runs", [])
         return runs
-
-    def history(self, run: str, metric: str) -> list[tuple[int, float]]:
-        """All values of a metric of one of its runs: step and value."""
-        path = f"metrics/get-history?run_id={run}&metric_key={metric}&max_results=25000"
-        found = self._call(path, None).get("metrics", [])
-        return [(int(one["step"]), float(one["value"])) for one in found]
-
-    def _call(self, path: str, data: bytes | None) -> dict[str, Any]:
-        request = urllib.request.Request(
-            f"{self.url}/api/2.0/mlflow/{path}", data, {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
-            found: dict[str, Any] = json.load(response)
-            return found
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> bool:
         """Whether it listens; not if it has ended because its port was taken meanwhile."""
@@ -144,7 +137,7 @@ class MlflowGate(Loopback):
     """Passes requests on to a server, or does not, as its `mode` says.
 
     Attributes:
-        mode: ``failing`` answers 500, ``denied`` 403, ``hanging`` never, ``gone`` cuts the connection.
+        mode: ``failing`` answers 500, ``denied`` 403, ``hanging`` never.
         asked: Paths of the requests so far, with their headers.
     """
 
@@ -173,7 +166,7 @@ def _handler(gate: MlflowGate) -> type[Handler]:
             gate.asked.append((self.path, dict(self.headers)))
             if gate.mode == "hanging":
                 gate.released.wait()
-            if gate.mode == "gone" or gate.released.is_set():
+            if gate.released.is_set():
                 self.close_connection = True
             elif gate.mode == "failing":
                 self.answer(500, b"<html>Internal Server Error</html>")

@@ -402,8 +402,6 @@ class MlflowOptions(DescribedModel):
     """Name of the MLflow experiment."""
     run_name: Annotated[MlflowName | None, option("--mlflow-run-name", metavar="NAME")] = None
     """Name of the MLflow run. Default: the name of the run."""
-    log_numbers: Annotated[bool, option("--log-numbers/--no-log-numbers")] = False
-    """Send the numbers that the ranks print to MLflow, for code that does not call MLflow itself."""
 
     @property
     def server(self) -> str | None:

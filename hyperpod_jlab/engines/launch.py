@@ -34,7 +34,7 @@ def launch_plan(
         python: The interpreter on the nodes, or None for the one that runs the launcher.
         cwd: The folder in the bundle in which the command runs.
         on_hyperpod: Whether the cluster is configured as a HyperPod cluster.
-        mlflow: Facts for MLflow that are not in the spec: the name of the run, its cluster, its commit, its parameters.
+        mlflow: Facts for MLflow that are not in the spec: the name of the run, its cluster, its commit.
     """
     launcher = spec.resolved_launcher
     plan = {

@@ -21,7 +21,6 @@ from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
 from .frames import FileFrames
 from .history import FileHistory
 from .logs import Outlet
-from .mlflow_sender import run_sender
 from .node import Node, Output
 from .node_process import write_all
 from .plan import NodeArguments, Plan
@@ -336,7 +335,6 @@ def main(raw_args: Sequence[str]) -> int:
         "agent": run_agent,
         "again": rerun,
         "environment": run_environment,
-        "mlflow": run_sender,
     }
     if raw_args and raw_args[0] in others:
         return others[raw_args[0]](raw_args[1:])

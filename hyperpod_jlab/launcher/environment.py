@@ -10,7 +10,7 @@ from typing import Dict, Mapping, Optional, Sequence
 from .bundle_files import AttemptPaths
 from .contract import STACK_SIGNAL, STACK_VARIABLE
 from .errors import LauncherError
-from .mlflow_api import mlflow_variables
+from .mlflow_variables import mlflow_variables
 from .plan import NodeArguments, Plan
 from .system import PARENT
 

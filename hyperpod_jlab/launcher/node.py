@@ -15,7 +15,6 @@ from .frames import FileFrames
 from .heartbeat import Heartbeat
 from .logs import NodeLog, Outlet
 from .metrics import MetricsChild
-from .mlflow_sender import SenderChild
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
 from .processes import Belongings, Child, Children, ProcessTermination
@@ -84,7 +83,6 @@ class Node:
             else ResourceLog(files, attempt_paths.resources, self._children)
         )
         self._metrics: Optional[MetricsChild] = None
-        self._sender: Optional[SenderChild] = None
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
@@ -142,8 +140,6 @@ class Node:
         if self._resources is not None and self._process_ending is None:
             self._resources.poll(self._running_ranks())
         is_ending = self._process_ending is not None or self._stopped_by is not None
-        if self._sender is not None:
-            self._sender.poll()
         alarm = self._metrics.poll(is_ending) if self._metrics is not None else None
         if alarm is not None and not is_ending:
             raise LauncherError("alarm", "ended by the alarm " + alarm, exit_code=1)
@@ -246,8 +242,6 @@ class Node:
         self._metrics = MetricsChild(
             self._children, self._attempt_paths, self._log.note, self._secrets
         )
-        if plan.mlflow.get("log_numbers") and self._attempt_paths.node_rank == 0:
-            self._sender = SenderChild(launch, self._children, self._log.note)
         self._write_record()
 
     def _open_outputs(self) -> None:
@@ -406,10 +400,6 @@ class Node:
         metrics.stop()
         while metrics.is_running and self._stopped_by is None:
             self.poll()
-        if self._sender is not None:
-            self._sender.stop()
-            while self._sender.is_running and self._stopped_by is None:
-                self.poll()
 
     def _finish(self) -> int:
         """The last words: errors, logs, records."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.metric_names import order_names
@@ -29,10 +29,7 @@ from hyperpod_jlab.storage.big_records import Deadline, read_lines
 from hyperpod_jlab.storage.bundle import visible_names
 from hyperpod_jlab.storage.records import BundleReader
 
-RunAlarmCode = Literal[AlarmCode, "mlflow"]
-"""Causes of alarms, of which the last one ends nothing: MLflow does not take the numbers."""
-
-ALARM_CODES: tuple[RunAlarmCode, ...] = get_args(RunAlarmCode)
+ALARM_CODES: tuple[AlarmCode, ...] = get_args(AlarmCode)
 
 Point = tuple[int | None, float, float | None]
 """Step, Unix time, value; the step is null where the line had none, the value where it is not finite."""
@@ -102,7 +99,7 @@ class Progress:
 class RunAlarm:
     """Something is wrong with a run. `rank` is null for a whole node."""
 
-    code: RunAlarmCode
+    code: AlarmCode
     message: str
     rank: int | None
     since: Time
@@ -231,7 +228,7 @@ class RunMetrics:
         self._files: dict[tuple[int, int], _File] = {}
         self._series: dict[_Key, _Points] = {}
         self._progress: dict[tuple[int, int], list[tuple[float, int, int | None]]] = {}
-        self._alarms: dict[tuple[int, RunAlarmCode, int | None, int], RunAlarm] = {}
+        self._alarms: dict[tuple[int, AlarmCode, int | None, int], RunAlarm] = {}
         self._count = 0
         self._is_own = is_own
         foreign = _FOREIGN_NEWEST if newest_only else _FOREIGN
@@ -576,7 +573,7 @@ class RunMetrics:
 
     def _current_alarms(self) -> list[RunAlarm]:
         """The alarms of the newest attempt that has a file, one for each code."""
-        by_code: dict[RunAlarmCode, list[tuple[int, RunAlarm]]] = {}
+        by_code: dict[AlarmCode, list[tuple[int, RunAlarm]]] = {}
         for (number, code, _, node), alarm in self._alarms.items():
             if number == self._newest:
                 # Of a hang, node 0 knows which ranks of all nodes are behind.

@@ -167,24 +167,17 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
 
 
 def mlflow_findings(given: JobSpec, spec: JobSpec) -> list[Finding]:
-    """Error: a password would be stored; numbers are to be sent, or an experiment is chosen, but no tracking server is known; no launcher could send them.
+    """Error: a password would be stored, or an experiment is chosen but no tracking server is known.
 
     Args:
         given: The spec as it was submitted.
         spec: The spec with what the configuration adds.
     """
-    options, field = given.mlflow, "mlflow.log_numbers"
     if has_password(given.environment.variables.get("MLFLOW_TRACKING_URI", "")):
         field = "environment.variables"
         message = "MLFLOW_TRACKING_URI has a user or a password, which would be stored with the run"
         hint = "use the secrets MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-    elif options.log_numbers and spec.source.kind == "native":
-        message = "the numbers of a native file cannot be sent to MLflow, because its job does not start the launcher"
-        hint = "leave out --log-numbers, and call mlflow in your code"
-    elif options.log_numbers and spec.mlflow.server is None:
-        message = "the numbers cannot be sent to MLflow, because no tracking server is set"
-        hint = "use --mlflow URI, or set tracking_uri below [mlflow] in the configuration"
-    elif options.experiment and spec.mlflow.tracking_uri is None:
+    elif given.mlflow.experiment and spec.mlflow.tracking_uri is None:
         field = "mlflow.experiment"
         message = "the experiment is not used, because no MLflow tracking server is set"
         hint = "use --mlflow URI, or set tracking_uri below [mlflow] in the configuration"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import platform
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -419,12 +418,6 @@ class Submitter:
         facts: dict[str, Any] = {"run_name": spec.name or name, "cluster": cluster}
         if commit:
             facts["commit"] = str(commit)
-        parameters = getattr(spec.source, "parameters", None)
-        if parameters:
-            facts["params"] = {
-                key: value if isinstance(value, str) else json.dumps(value)
-                for key, value in parameters.items()
-            }
         return facts
 
     def _notebook(self, request: Request) -> str | None:

@@ -133,7 +133,7 @@ class BundleReader(BundleLocation):
                 )
 
     def spec(self) -> JobSpec:
-        """The run's spec.
+        """The run's spec, without fields that only another version knows.
 
         Raises:
             NotFoundError: The run does not exist.
@@ -149,6 +149,10 @@ class BundleReader(BundleLocation):
                 hint=self._update_hint(),
                 detail={"format": version, "path": str(path)},
             )
+        try:
+            return JobSpec.model_validate(data)
+        except ValidationError as error:
+            _drop_unknown_fields(data, error)
         return self._validated(JobSpec, data, path)
 
     def plan(self) -> dict[str, Any]:
@@ -399,3 +403,18 @@ class BundleReader(BundleLocation):
 
     def _update_hint(self) -> str:
         return f"update hyperpod_jlab (pip install --upgrade hyperpod_jlab); its folder is {self.folder}"
+
+
+def _drop_unknown_fields(data: dict[str, Any], error: ValidationError) -> None:
+    """Remove what a model does not know from the data that it refused."""
+    for problem in error.errors(include_url=False, include_input=False):
+        if problem["type"] != "extra_forbidden":
+            continue
+        *parents, name = problem["loc"]
+        place: Any = data
+        for step in parents:
+            # The tag of a union is a step, and no key.
+            if isinstance(place, dict) and place.get("kind") != step:
+                place = place.get(step)
+        if isinstance(place, dict):
+            place.pop(name, None)

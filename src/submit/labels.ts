@@ -79,8 +79,7 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'kubernetes.keep_companions': trans.__('Keep other objects'),
     'kubernetes.patch': trans.__('Manifest patch'),
     'mlflow.tracking_uri': trans.__('Tracking URI'),
-    'mlflow.run_name': trans.__('Run name'),
-    'mlflow.log_numbers': trans.__('Send numbers')
+    'mlflow.run_name': trans.__('Run name')
   };
 }
 

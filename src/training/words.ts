@@ -49,8 +49,7 @@ export function alarmText(alarm: IRunAlarm, trans: TranslationBundle): string {
     spike: trans.__('Loss has jumped'),
     hang: trans.__('Run hangs'),
     straggler: trans.__('Slow rank'),
-    gpu_idle: trans.__('Idle GPU'),
-    mlflow: trans.__('Numbers are not sent')
+    gpu_idle: trans.__('Idle GPU')
   };
   const { code, message, rank } = alarm;
   return rank === null

@@ -1,4 +1,4 @@
-"""MLflow of SageMaker: lists and links of tracking servers and MLflow Apps, and requests to them, which a real MLflow server answers.
+"""MLflow of SageMaker: lists and links of tracking servers and MLflow Apps, and requests to them.
 
 botocore has no model of those requests. Who signed them and whether they may is checked here, as sagemaker-mlflow signs and as AWS' pages on IAM for MLflow name the actions.
 """
@@ -21,7 +21,6 @@ from testbed.aws.pages import page
 from testbed.aws.replies import ApiError, Reply
 from testbed.aws.sigv4 import check_signature
 from testbed.aws.state import START, Account
-from testbed.mlflow import forward
 
 SERVICE = "sagemaker-mlflow"
 """What requests to tracking servers are signed for; those to Apps are signed for SageMaker."""
@@ -47,22 +46,21 @@ _HEADERS = {"x-mlflow-sm-tracking-server-arn": False, "x-sm-mlflow-app-arn": Tru
 
 @dataclass
 class MlflowHost:
-    """A tracking server or an App. Without an `address` of a real server it has no experiments that one asks for by name, and finds a run, `r1`, at each search."""
+    """A tracking server or an App. It has no experiments that one asks for by name, and finds a run, `r1`, at each search."""
 
     name: str
     arn: str
     is_app: bool
-    address: str | None = None
     status: str = "Created"
     created: datetime = START
 
 
-def add_mlflow(account: Account, region: str, address: str | None = None) -> None:
+def add_mlflow(account: Account, region: str) -> None:
     """Give the account a tracking server and an App in a region."""
     where = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}"
     account.mlflow[region] = [
-        MlflowHost("shared", f"{where}:mlflow-tracking-server/shared", False, address),
-        MlflowHost("team", f"{where}:mlflow-app/app-ABCDEFGHIJKL", True, address),
+        MlflowHost("shared", f"{where}:mlflow-tracking-server/shared", False),
+        MlflowHost("team", f"{where}:mlflow-app/app-ABCDEFGHIJKL", True),
     ]
 
 
@@ -129,7 +127,7 @@ def answer(
     query: Query,
     counted: Callable[[str], AbstractContextManager[None]],
 ) -> Reply:
-    """Pass a request to a server on to the real one behind it.
+    """Answer a request to a server.
 
     Args:
         account: What there is.
@@ -163,7 +161,7 @@ def answer(
             raise denied("rest-json", query.caller.arn, asked, explicit=verdict.explicit)
         for one in account.mlflow.get(query.scope.region, []):
             if one.arn == arn and one.is_app == is_app:
-                return _pass_on(one.address, query)
+                return _answer(query)
     raise ApiError("ResourceNotFoundException", "MLflow server not found", 404)
 
 
@@ -174,9 +172,7 @@ def fail(error: ApiError) -> Reply:
     return Reply(status, body, {"Content-Type": "application/json", "x-amzn-ErrorType": error.code})
 
 
-def _pass_on(address: str | None, query: Query) -> Reply:
-    if address is not None:
-        return Reply(*forward(f"{address}{query.path}", query.body or None))
+def _answer(query: Query) -> Reply:
     if query.verb == "GET":
         missing = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no experiment"}
         return Reply(404, json.dumps(missing).encode(), {"Content-Type": "application/json"})

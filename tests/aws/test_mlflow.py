@@ -10,8 +10,8 @@ import pytest
 
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.features.mlflow.api import MlflowApi, MlflowFault, find_sagemaker_server
 from hyperpod_jlab.features.mlflow.service import suggest_servers
-from hyperpod_jlab.launcher.mlflow_api import MlflowApi, MlflowFault, find_sagemaker_server
 from hyperpod_jlab.run.services import Hyperpod
 from testbed.aws.mlflow import MlflowHost, add_mlflow
 from tests.aws.conftest import REGION

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytestmark = pytest.mark.local
@@ -65,3 +67,21 @@ def test_wrong_options_are_told_by_their_names(hpj):
     assert told.code == 2
     assert told.error["message"].startswith("--nodes: ")
     assert hpj("clone", "one", "--cells", "1").code == 2
+
+
+def test_a_spec_with_options_that_have_gone_is_shown_and_cloned_but_not_submitted(hpj, home):
+    hpj("submit", "-c", "true", "--run-id", "old", "--wait").ok()
+    (file,) = home.partition.glob("**/old/spec.json")
+    spec = json.loads(file.read_text())
+    spec["mlflow"]["log_numbers"] = True
+    file.write_text(json.dumps(spec))
+    shown = hpj("show", "old", "--json").ok().json
+    assert "log_numbers" not in shown["spec"]["mlflow"]
+    assert [run["name"] for run in hpj("runs", "--json").ok().json["runs"]] == [shown["name"]]
+    hpj("clone", "old", "--wait").ok()
+    (home.work / "spec.json").write_text(json.dumps(spec))
+    told = hpj("submit", "--spec", "spec.json", "--json")
+    assert (told.code, told.error["code"]) == (2, "invalid_spec")
+    assert "unknown field 'log_numbers'" in told.error["message"]
+    told = hpj("submit", "-c", "true", "--log-numbers", "--json")
+    assert "--log-numbers" in told.error["message"]

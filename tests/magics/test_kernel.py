@@ -130,7 +130,6 @@ def test_the_tab_key_offers_options_and_values(kernel):
         "%%hyperpod --nodes",
         "%%hyperpod --no-project-files",
         "%%hyperpod --no-auto-resume",
-        "%%hyperpod --no-log-numbers",
         "%%hyperpod --no-keep-companions",
     ]
     assert kernel.offered("%%hyperpod --nodes 2 --launcher to") == [

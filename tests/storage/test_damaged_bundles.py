@@ -190,6 +190,22 @@ def test_fields_of_a_later_minor_form_are_passed_over(bundle, name):
     assert before.head.name == "name of run-1"
 
 
+@pytest.mark.parametrize("place", [(), ("mlflow",), ("source",), ("resources",)])
+def test_fields_of_a_spec_that_only_another_version_knows_are_passed_over(bundle, place):
+    path = bundle.folder / "spec.json"
+    expected = bundle.spec()
+    spec = expected.model_dump(mode="json")
+    part = spec
+    for name in place:
+        part = part[name]
+    part |= {"log_numbers": True, "new": {"deep": [1]}}
+    path.write_text(json.dumps(spec))
+    assert bundle.spec() == expected
+    path.write_text(json.dumps({**spec, "name": 7}))
+    with pytest.raises(DamagedBundleError, match="name"):
+        bundle.spec()
+
+
 @pytest.mark.parametrize("name", ["bundle.json", "spec.json"])
 @pytest.mark.parametrize("number", [2, 999])
 def test_a_newer_format_is_said_to_be_one(bundle, name, number):

@@ -15,15 +15,15 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.features.mlflow.aws import list_servers, presigned_link
-from hyperpod_jlab.features.mlflow.models import MlflowLink, MlflowRun, MlflowServers, RunMlflow
-from hyperpod_jlab.launcher.mlflow_api import (
+from hyperpod_jlab.features.mlflow.api import (
     MlflowApi,
     MlflowFault,
     attempt_of,
     pick_mlflow_run,
     tags_of,
 )
+from hyperpod_jlab.features.mlflow.aws import list_servers, presigned_link
+from hyperpod_jlab.features.mlflow.models import MlflowLink, MlflowRun, MlflowServers, RunMlflow
 from hyperpod_jlab.run.metrics import MetricValue
 from hyperpod_jlab.run.services import Hyperpod
 
@@ -107,7 +107,7 @@ async def link_to(hyperpod: Hyperpod, run_id: str) -> MlflowLink:
         raise NotFoundError(
             f"MLflow has no run of {run_id}",
             code="no_mlflow",
-            hint="call mlflow in your code, or submit with --log-numbers",
+            hint="call mlflow in your code",
             detail={"run_id": run_id, "tracking_uri": uri},
         )
     # A browser keeps the part after # when the server redirects it.
@@ -178,7 +178,7 @@ def _find(api: MlflowApi, run_id: str, experiment: str | None) -> dict[str, Any]
         answer = api.post("experiments/search", {"max_results": _MAX_EXPERIMENTS})
         ids = [str(one["experiment_id"]) for one in answer.get("experiments") or ()]
         runs = api.search(ids, run_id) if ids else []
-    return pick_mlflow_run(runs, None)
+    return pick_mlflow_run(runs)
 
 
 def _view(run: Mapping[str, Any], uri: str) -> MlflowRun:

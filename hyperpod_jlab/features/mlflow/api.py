@@ -1,4 +1,4 @@
-"""MLflow's REST API with the standard library: the launcher sends numbers with it, and the services of the package read runs with it.
+"""MLflow's REST API with the standard library, as far as runs are read.
 
 For a tracking server or an MLflow App of SageMaker it does what the package ``sagemaker-mlflow`` does: address, header and signature (version 0.5.0). The
 signature needs botocore, which is looked for when the first request is signed.
@@ -9,34 +9,20 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-MLFLOW_URI, MLFLOW_EXPERIMENT = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
-MLFLOW_CONTEXT = "MLFLOW_RUN_CONTEXT"
-"""JSON of tags that MLflow gives to each run that is started; a name or a tag that the code gives itself wins."""
-
-RUN_TAG, CLUSTER_TAG, ATTEMPT_TAG = "hyperpod.run_id", "hyperpod.cluster", "hyperpod.attempt"
-COMMIT_TAG, NUMBERS_TAG = "hyperpod.commit", "hyperpod.log_numbers"
-"""The last one is on runs of MLflow that the launcher made."""
+from hyperpod_jlab.launcher.mlflow_variables import ATTEMPT_TAG, MLFLOW_URI, RUN_TAG
 
 
 class MlflowFault(Exception):  # noqa: N818 - it is the server's, and no error of the run
     """The server did not do what it was asked for."""
 
-    def __init__(self, message: str, status: Optional[int] = None, code: str = "") -> None:
+    def __init__(self, message: str, status: int | None = None, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.code = code
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the same request would fail again: the server understood and rejected it."""
-        return (
-            self.status is not None
-            and 400 <= self.status < 500
-            and self.status not in (401, 403, 408, 429)
-        )
 
 
 class SagemakerServer(NamedTuple):
@@ -53,9 +39,9 @@ def find_sagemaker_server(arn: str, environment: Mapping[str, str]) -> Sagemaker
     _, _, _, region, _, resource = arn.split(":", 5)
     custom = environment.get("SAGEMAKER_MLFLOW_CUSTOM_ENDPOINT")
     if resource.startswith("mlflow-app/"):
-        address = custom or "https://mlflow.sagemaker.%s.app.aws" % region
+        address = custom or f"https://mlflow.sagemaker.{region}.app.aws"
         return SagemakerServer(address, region, "sagemaker", "x-sm-mlflow-app-arn")
-    address = custom or "https://%s.experiments.sagemaker.aws" % region
+    address = custom or f"https://{region}.experiments.sagemaker.aws"
     return SagemakerServer(address, region, "sagemaker-mlflow", "x-mlflow-sm-tracking-server-arn")
 
 
@@ -76,13 +62,13 @@ class MlflowApi:
         tracking_uri: str,
         environment: Mapping[str, str],
         timeout: float = 3.0,
-        seconds: Optional[float] = None,
+        seconds: float | None = None,
     ) -> None:
         self._environment = environment
         self._timeout = timeout
         self._end = None if seconds is None else time.monotonic() + seconds
         self._headers = {"Content-Type": "application/json"}
-        self._sagemaker: Optional[SagemakerServer] = None
+        self._sagemaker: SagemakerServer | None = None
         self._session: Any = None
         if tracking_uri.startswith("arn:"):
             self._sagemaker = find_sagemaker_server(tracking_uri, environment)
@@ -94,7 +80,7 @@ class MlflowApi:
         self._host = re.sub(r"^https?://", "", without_user_info(self._address))
         self._opener = self._make_opener()
 
-    def post(self, path: str, document: Mapping[str, Any]) -> Dict[str, Any]:
+    def post(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Call an operation; its answer.
 
         Raises:
@@ -102,7 +88,7 @@ class MlflowApi:
         """
         return self._call("POST", path, json.dumps(document, allow_nan=False).encode("utf-8"))
 
-    def get(self, path: str, query: Mapping[str, str]) -> Dict[str, Any]:
+    def get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """The same with GET.
 
         Raises:
@@ -110,9 +96,9 @@ class MlflowApi:
         """
         from urllib.parse import quote, urlencode
 
-        return self._call("GET", "%s?%s" % (path, urlencode(query, quote_via=quote)), None)
+        return self._call("GET", f"{path}?{urlencode(query, quote_via=quote)}", None)
 
-    def find_experiment(self, name: str) -> Optional[str]:
+    def find_experiment(self, name: str) -> str | None:
         """The id of an experiment; None if there is none of that name.
 
         Raises:
@@ -127,9 +113,9 @@ class MlflowApi:
         try:
             return str(answer["experiment"]["experiment_id"])
         except (KeyError, TypeError, IndexError):
-            raise MlflowFault("%s did not answer as an MLflow server does" % self._host) from None
+            raise MlflowFault(f"{self._host} did not answer as an MLflow server does") from None
 
-    def search(self, experiment_ids: List[str], run_id: str) -> List[Dict[str, Any]]:
+    def search(self, experiment_ids: list[str], run_id: str) -> list[dict[str, Any]]:
         """The runs of MLflow with the tag of one of our runs, in these experiments, newest first.
 
         Raises:
@@ -137,7 +123,7 @@ class MlflowApi:
         """
         document = {
             "experiment_ids": experiment_ids,
-            "filter": "tags.`%s` = '%s'" % (RUN_TAG, run_id.replace("'", "")),
+            "filter": f"tags.`{RUN_TAG}` = '{run_id}'",
             "max_results": 200,
         }
         found = self.post("runs/search", document).get("runs")
@@ -152,7 +138,7 @@ class MlflowApi:
             for name in ("USERNAME", "PASSWORD", "TOKEN")
         )
         if user and password:  # in this order, as MLflow itself does
-            text = base64.b64encode(("%s:%s" % (user, password)).encode("utf-8")).decode("ascii")
+            text = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
             self._headers["Authorization"] = "Basic " + text
         elif token:
             self._headers["Authorization"] = "Bearer " + token
@@ -167,7 +153,7 @@ class MlflowApi:
             def redirect_request(self, *_: Any) -> None:
                 return None
 
-        handlers: List[Any] = [NoRedirect()]
+        handlers: list[Any] = [NoRedirect()]
         certificate = self._environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
         is_insecure = self._environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in (
             "true",
@@ -178,19 +164,19 @@ class MlflowApi:
                 context = ssl.create_default_context(cafile=certificate)
             except OSError as error:
                 raise MlflowFault(
-                    "MLFLOW_TRACKING_SERVER_CERT_PATH cannot be read: %s" % error
+                    f"MLFLOW_TRACKING_SERVER_CERT_PATH cannot be read: {error}"
                 ) from None
             if is_insecure:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             handlers.append(urllib.request.HTTPSHandler(context=context))
         return urllib.request.build_opener(*handlers)
 
-    def _call(self, method: str, path: str, data: Optional[bytes]) -> Dict[str, Any]:
+    def _call(self, method: str, path: str, data: bytes | None) -> dict[str, Any]:
         import http.client
         import urllib.error
         import urllib.request
 
-        url = "%s/api/2.0/mlflow/%s" % (self._address, path)
+        url = f"{self._address}/api/2.0/mlflow/{path}"
         headers = dict(self._headers)
         if self._sagemaker is not None:
             headers.update(self._sign(self._sagemaker, method, url, data))
@@ -203,23 +189,22 @@ class MlflowApi:
             raise self._fault(error) from None
         except (ValueError, http.client.InvalidURL):  # their texts have the password or the token
             raise MlflowFault(
-                "MLflow at %s cannot be asked: its address or a header is invalid; check %s and MLFLOW_TRACKING_TOKEN"
-                % (self._host, MLFLOW_URI)
+                f"MLflow at {self._host} cannot be asked: its address or a header is invalid; check {MLFLOW_URI} and MLFLOW_TRACKING_TOKEN"
             ) from None
         except (OSError, http.client.HTTPException, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             if isinstance(reason, ConnectionRefusedError):
-                raise MlflowFault("MLflow at %s refuses connections" % self._host) from None
+                raise MlflowFault(f"MLflow at {self._host} refuses connections") from None
             text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
             raise MlflowFault(
-                "MLflow at %s did not answer: %s" % (self._host, one_line(str(text)))
+                f"MLflow at {self._host} did not answer: {one_line(str(text))}"
             ) from None
         try:
             answer = json.loads(body.decode("utf-8"))
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise MlflowFault("%s did not answer as an MLflow server does" % self._host)
+            raise MlflowFault(f"{self._host} did not answer as an MLflow server does")
         return answer
 
     def _remaining(self) -> float:
@@ -230,7 +215,7 @@ class MlflowApi:
     def _read(self, response: Any) -> bytes:
         """All of an answer, unless it is too long or comes too slowly."""
         end = time.monotonic() + self._remaining() if self._end is None else self._end
-        parts: List[bytes] = []
+        parts: list[bytes] = []
         size = 0
         while size <= self.MAX_ANSWER:
             part = response.read1(1 << 16)
@@ -240,7 +225,7 @@ class MlflowApi:
             size += len(part)
             if time.monotonic() > end:
                 raise TimeoutError("timed out")
-        raise MlflowFault("MLflow at %s did not answer: its answer is too long" % self._host)
+        raise MlflowFault(f"MLflow at {self._host} did not answer: its answer is too long")
 
     def _fault(self, error: Any) -> MlflowFault:
         status, code, text = int(error.code), "", ""
@@ -253,104 +238,63 @@ class MlflowApi:
         finally:
             error.close()
         if status in (401, 403):
-            message = "MLflow at %s denies access (HTTP %d)" % (self._host, status)
+            message = f"MLflow at {self._host} denies access (HTTP {status})"
             if self._sagemaker is None:
                 message += "; check MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
         elif 300 <= status < 400:
-            message = "MLflow at %s redirects to another address (HTTP %d)" % (self._host, status)
+            message = f"MLflow at {self._host} redirects to another address (HTTP {status})"
         else:
-            message = "MLflow at %s failed (HTTP %d)" % (self._host, status)
-        return MlflowFault("%s: %s" % (message, text) if text else message, status, code)
+            message = f"MLflow at {self._host} failed (HTTP {status})"
+        return MlflowFault(f"{message}: {text}" if text else message, status, code)
 
     def _sign(
-        self, server: SagemakerServer, method: str, url: str, data: Optional[bytes]
-    ) -> Dict[str, str]:
+        self, server: SagemakerServer, method: str, url: str, data: bytes | None
+    ) -> dict[str, str]:
         """The headers of a request to SageMaker."""
         import hashlib
-        from importlib import import_module
 
         try:
-            auth: Any = import_module("botocore.auth")
-            awsrequest: Any = import_module("botocore.awsrequest")
-            session: Any = import_module("botocore.session")
+            from botocore.auth import SigV4Auth
+            from botocore.awsrequest import AWSRequest
+            from botocore.session import Session
         except ImportError:
             raise MlflowFault(
                 "requests to MLflow on SageMaker need boto3, which this Python does not have"
             ) from None
-        self._session = self._session or session.Session()
+        self._session = self._session or Session()
         headers = dict(self._headers)
         headers["X-Amz-Content-SHA256"] = hashlib.sha256(data or b"").hexdigest()
-        request = awsrequest.AWSRequest(method=method, url=url, data=data, headers=headers)
+        request = AWSRequest(method=method, url=url, data=data, headers=headers)
         try:
             credentials = self._session.get_credentials()
             if credentials is None:
                 raise MlflowFault(
                     "requests to MLflow on SageMaker need AWS credentials; none were found"
                 )
-            auth.SigV4Auth(credentials, server.service, server.region).add_auth(request)
+            SigV4Auth(credentials, server.service, server.region).add_auth(request)
         except MlflowFault:
             raise
         except Exception as error:  # noqa: BLE001 - of any kind, from many ways to credentials
             text = one_line(str(error))
             raise MlflowFault(
-                "the request to MLflow on SageMaker cannot be signed: %s" % text
+                f"the request to MLflow on SageMaker cannot be signed: {text}"
             ) from None
         return dict(request.headers.items())
 
 
-def mlflow_variables(settings: Mapping[str, Any], run_id: str, attempt: int) -> Dict[str, str]:
-    """What MLflow in the ranks reads: server, experiment, and the tags and the name of each run that it starts.
-
-    Args:
-        settings: ``mlflow`` of the plan.
-        run_id: The run, or the child of an array.
-        attempt: The attempt.
-    """
-    variables = {MLFLOW_CONTEXT: json.dumps(mlflow_tags(settings, run_id, attempt))}
-    for name, key in ((MLFLOW_URI, "tracking_uri"), (MLFLOW_EXPERIMENT, "experiment")):
-        if settings.get(key):
-            variables[name] = str(settings[key])
-    return variables
-
-
-def mlflow_tags(settings: Mapping[str, Any], run_id: str, attempt: int) -> Dict[str, str]:
-    """The tags of a run of MLflow that belongs to an attempt of ours: how to find it from there, and its name."""
-    cluster, commit = str(settings.get("cluster") or ""), settings.get("commit")
-    tags = {
-        RUN_TAG: run_id,
-        CLUSTER_TAG: cluster,
-        ATTEMPT_TAG: str(attempt),
-        "mlflow.note.content": "Run `%s` on the cluster `%s`, attempt %d. To show it: `hpj show %s`"
-        % (run_id, cluster, attempt, run_id),
-    }
-    if settings.get("run_name"):
-        tags["mlflow.runName"] = str(settings["run_name"])
-    if commit:
-        tags.update({COMMIT_TAG: str(commit), "mlflow.source.git.commit": str(commit)})
-    return tags
-
-
-def pick_mlflow_run(runs: List[Dict[str, Any]], attempt: Optional[int]) -> Optional[Dict[str, Any]]:
-    """Of the runs of MLflow that belong to one of ours, the one to show: of the attempt, or else of the newest one, the first that is no part of another.
-
-    One that the code made goes before one that the launcher made.
-    """
+def pick_mlflow_run(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Of the runs of MLflow that belong to one of ours, the one to show: of the newest attempt, the first that is no part of another."""
     tags = [(tags_of(one), one) for one in runs]
     numbers = [number for number in (attempt_of(found) for found, _ in tags) if number is not None]
-    wanted = attempt if attempt is not None else max(numbers, default=None)
-    candidates = [(found, one) for found, one in tags if attempt_of(found) == wanted]
+    newest = max(numbers, default=None)
     return min(
-        candidates,
-        key=lambda pair: (
-            "mlflow.parentRunId" in pair[0],
-            NUMBERS_TAG in pair[0],
-            started_at(pair[1]),
-        ),
+        ((found, one) for found, one in tags if attempt_of(found) == newest),
+        key=lambda pair: ("mlflow.parentRunId" in pair[0], started_at(pair[1])),
         default=(None, None),
     )[1]
 
 
-def tags_of(run: Mapping[str, Any]) -> Dict[str, str]:
+def tags_of(run: Mapping[str, Any]) -> dict[str, str]:
     """The tags of a run of MLflow."""
     try:
         return {str(tag["key"]): str(tag["value"]) for tag in run["data"].get("tags") or ()}
@@ -358,7 +302,7 @@ def tags_of(run: Mapping[str, Any]) -> Dict[str, str]:
         return {}
 
 
-def attempt_of(tags: Mapping[str, str]) -> Optional[int]:
+def attempt_of(tags: Mapping[str, str]) -> int | None:
     """The attempt in its tags."""
     text = tags.get(ATTEMPT_TAG, "")
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
