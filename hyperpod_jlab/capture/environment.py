@@ -1,7 +1,6 @@
 """Captures the packages that a run needs, as one document from which the launcher builds an environment on the nodes.
 
-Whatever it is captured from becomes pip's format of requirements, which uv and pip install; a conda environment also has the addresses of its
-packages. What exists only on this machine and what is secret is left out, each with a finding.
+Whatever it is captured from becomes pip's format of requirements, which uv installs. What exists only on this machine and what is secret is left out, each with a finding.
 """
 
 from __future__ import annotations
@@ -62,15 +61,9 @@ for package in distributions(path=folders):
         seen.add(name.lower())
         direct = json.loads(package.read_text("direct_url.json") or "null")
         installer = (package.read_text("INSTALLER") or "").strip()
-        packages.append([name, package.version, direct, installer])
-conda, folder = [], os.path.join(sys.prefix, "conda-meta")
-for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-    if name.endswith(".json"):
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            record = json.load(file)
-        conda.append([record["url"], record.get("md5")])
+        packages.append([name, package.version, None if installer == "conda" else direct])
 print(json.dumps({"python": "%d.%d" % sys.version_info[:2], "platform": sysconfig.get_platform(),
-                  "prefix": sys.prefix, "packages": packages, "conda": conda}))
+                  "prefix": sys.prefix, "packages": packages}))
 """
 
 
@@ -81,8 +74,7 @@ class _Installed:
     python: str
     platform: str
     prefix: str
-    packages: list[tuple[str, str, dict[str, Any] | None, str]]
-    conda: list[tuple[str, str | None]]
+    packages: list[tuple[str, str, dict[str, Any] | None]]
 
 
 def with_environment(
@@ -117,12 +109,9 @@ def with_environment(
         document |= {"python": installed.python, "platform": installed.platform}
         if lock is not None:
             _read_lock(lock, installed, interpreter or sys.executable, requirements)
-        elif kind == "conda":
-            document["conda"] = _conda_list(installed)
-            _freeze(installed, requirements, without_conda=True)
         else:
             _freeze(installed, requirements)
-        if lock is None and kind in ("lock", "venv"):
+        if lock is None:
             missing = "there is no uv.lock, so " if kind == "lock" else ""
             requirements.findings.append(
                 Finding(
@@ -141,7 +130,7 @@ def with_environment(
         "constraints": _text(requirements.constraints),
         "pip": [arguments for arguments in pip_calls if _is_plain_install(arguments)],
     }
-    shown = [document["requirements"], document.get("conda") or "", *document["pip"]]
+    shown = [document["requirements"], *document["pip"]]
     if document["constraints"]:
         shown += ["# constraints", document["constraints"]]
     part = PreviewPart(f"Environment from {lock or kind}", "text", "\n".join(filter(None, shown)))
@@ -280,19 +269,11 @@ _TORCH_BUILD = re.compile(r"\+(cpu|cu\d+|rocm[\d.]+|xpu)$")
 """Builds of PyTorch that PyPI does not have; they have an index each."""
 
 
-def _freeze(
-    installed: _Installed, requirements: Requirements, *, without_conda: bool = False
-) -> None:
+def _freeze(installed: _Installed, requirements: Requirements) -> None:
     builds, origin = set(), Line(Path(installed.prefix))
-    for name, version, direct, installer in sorted(
-        installed.packages, key=lambda row: row[0].lower()
-    ):
+    for name, version, direct in sorted(installed.packages, key=lambda row: row[0].lower()):
         if len(f"{name}=={version}".split()) != 1:
             requirements.omit(repr(name), "its name or version is not valid")
-            continue
-        if installer == "conda":
-            if not without_conda:
-                requirements.lines.append(f"{name}=={version}")
             continue
         url = str((direct or {}).get("url") or "")
         vcs = (direct or {}).get("vcs_info")
@@ -311,21 +292,6 @@ def _freeze(
     requirements.lines[:0] = [
         f"--extra-index-url https://download.pytorch.org/whl/{build}" for build in sorted(builds)
     ]
-
-
-def _conda_list(installed: _Installed) -> str:
-    """What ``conda list --explicit --md5`` prints, without the passwords and tokens of private channels."""
-    if not installed.conda:
-        raise _capture_error(
-            f"{installed.prefix} is not a conda environment",
-            "no_conda",
-            "activate one, choose a notebook kernel of one, or use --env-from venv",
-        )
-    lines = [
-        re.sub(r"/t/[^/]+/", "/", _without_credentials(url)) + (f"#{md5}" if md5 else "")
-        for url, md5 in installed.conda
-    ]
-    return _text(["@EXPLICIT", *lines])
 
 
 # --------------------------------------------------------------------------------------------------

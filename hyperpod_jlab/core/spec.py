@@ -12,7 +12,8 @@ import re
 from keyword import iskeyword
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from hyperpod_jlab.core.fields import (
     NO_MLFLOW,
@@ -276,7 +277,13 @@ def _check_secrets(references: dict[str, str]) -> dict[str, str]:
     return _check_variables(references)
 
 
-EnvironmentCapture = Literal["lock", "requirements", "venv", "conda"]
+EnvironmentCapture = Literal["lock", "requirements", "venv"]
+
+
+def _check_capture(value: Any) -> Any:
+    if value == "conda":  # which older versions sent
+        raise PydanticCustomError("conda", "conda environments are not sent any more")
+    return value
 
 
 class Environment(DescribedModel):
@@ -286,9 +293,11 @@ class Environment(DescribedModel):
     """Path of the Python interpreter on the nodes. Default: the cluster's."""
     image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
     """Container image, on clusters that run containers."""
-    capture: Annotated[EnvironmentCapture | None, option("--env-from")] = None
-    """Packages that the run brings along: those of the project's uv.lock or requirements.txt, or those of the notebook's Python (venv) or
-    conda environment. The first run builds them on the cluster, and later runs with the same packages use that."""
+    capture: Annotated[
+        EnvironmentCapture | None, BeforeValidator(_check_capture), option("--env-from")
+    ] = None
+    """Packages that the run brings along: those of the project's uv.lock or requirements.txt, or those of the notebook's Python (venv).
+    The first run builds them on the cluster, and later runs with the same packages use that."""
     variables: Annotated[
         dict[str, str],
         AfterValidator(_check_variables),

@@ -63,6 +63,7 @@ _TABLE = (
 _DATE = ("must be a date such as 2026-11-01, not {given}", None)
 
 _MESSAGES: Mapping[str, tuple[str, str | None]] = {
+    "conda": ("conda environments are not sent any more", "use --env-from venv, or --image"),
     "int_parsing": _INTEGER,
     "int_parsing_size": _INTEGER,
     "int_from_float": _INTEGER,

@@ -1,14 +1,14 @@
-"""Environments that travel with runs: built once by the first node that needs one, found by their content by all others.
+"""Environments that travel with runs: uv builds one on the first node that needs it, and all others find it by the digest of its content.
 
-An environment lies in a folder named after the digest of all that makes it what it is. Each build gets a folder of its own there, at the
-place where it stays (installed scripts hold its path), and ``ready.json``, which is written once, names the build to use. So a torn build is
-never used, and two builders that know nothing of each other do no harm. Leases only save work: their numbers count up, the holder of the
-newest one builds and touches it while it does, and the others wait until the environment is there or the holder is dead.
+``<digest>`` is a whole environment: it is built elsewhere and renamed to that name once. The node that makes the folder
+``<digest>.building-N`` builds in it, and touches a file there while it does. When the file stays untouched, the next node makes the folder
+with the next number. So a torn build is never used, and two builders do no harm: the first one to rename wins.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -16,19 +16,19 @@ import stat
 import sys
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Deque, Dict, List, NoReturn, Sequence, Tuple
 
 from .bundle_files import BundleFiles, read_json
 from .environment import find_program, mask_secrets
 from .errors import LauncherError
 from .plan import Plan
-from .system import describe_end, has_exited, parse_wait_status, read_process
+from .system import describe_end, parse_wait_status
 
-BUILD_FORMAT = 1
+BUILD_FORMAT = 2
 BEAT_S = 2.0
 DEAD_AFTER_S = 30.0
-"""How long a lease may stay untouched, by the clock of the one that looks at it."""
-BUILD_POLL_S = 0.2
+"""How long a builder may leave its file untouched, by the clock of the one that looks at it."""
+BUILD_POLL_S = 0.5
 REMIND_S = 60.0
 LAST_LINES = 15
 MAX_REASON = 400
@@ -38,22 +38,19 @@ REASON = re.compile("error|cause:|no space|" + REASON_MARK.pattern, re.IGNORECAS
 """What the lines have that say why an installer failed; uv draws a little tree."""
 CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 
-VARIABLES_ALIKE = (
+PIP_VARIABLES = (
     ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"),
-    ("UV_INDEX_URL", "PIP_INDEX_URL"),
-    ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"),
     ("PIP_EXTRA_INDEX_URL", "UV_INDEX"),
-    ("UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL"),
     ("PIP_FIND_LINKS", "UV_FIND_LINKS"),
     ("PIP_CERT", "SSL_CERT_FILE"),
 )
-"""Variables of one installer that the other has by another name: whichever builds, the settings hold."""
+"""Variables of pip that hold for uv by another name."""
 
 HARMLESS_VARIABLES = re.compile(
-    "CACHE|CERT|COLOR|CONCURRENT|INSTALL_DIR|LINK_MODE|LOG|NO_INPUT|PASSWORD|PROGRESS|PROXY|QUIET|RETRIES|TIMEOUT|USERNAME|VERBOSE|VERSION_CHECK"
+    "CACHE|CERT|COLOR|CONCURRENT|INSTALL_DIR|LINK_MODE|LOG|PASSWORD|PROGRESS|PROXY|QUIET|RETRIES|TIMEOUT|USERNAME|VERBOSE"
 )
-"""Settings of the installers that do not decide which packages they take."""
-MAX_SETTINGS = 1 << 20
+"""Settings of uv that do not decide which packages it takes."""
+MAX_SETTINGS_FILE = 1 << 20
 
 
 def environments_folder(bundle: str, unshared: bool) -> str:
@@ -107,9 +104,8 @@ class PackageEnvironment:
         self._trusted = {0, os.geteuid(), os.stat(bundle).st_uid}
         self._root = environments_folder(bundle, unshared)
         self._folder = os.path.join(self._root, self._key())
-        self._beats: Dict[int, Tuple[int, float]] = {}
-        self._lease = ""
-        self._beat_at = 0.0
+        self._seen: Tuple[Any, float] = (None, 0.0)
+        self._beat_file = ""
 
     def _key(self) -> str:
         """The digest of what goes in, where it comes from, the setup lines (which may add to it), and the Python that it is for."""
@@ -128,40 +124,54 @@ class PackageEnvironment:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()[:32]
 
     def _settings(self) -> Dict[str, List[str]]:
-        """The variables that decide which packages the installers take, with the files that they name, and without the passwords in addresses, which change."""
+        """The variables that decide which packages uv takes, with the files that they name, and without the passwords in addresses, which change."""
         settings = {}
         for name, value in self._variables().items():
-            if not name.startswith(("PIP_", "UV_")) or HARMLESS_VARIABLES.search(name) or not value:
+            is_setting = name.startswith("UV_") or name == "PIP_NO_INDEX"
+            if not is_setting or HARMLESS_VARIABLES.search(name) or not value:
                 continue
             settings[name] = [CREDENTIALS.sub("", value)]
             for path in filter(os.path.isfile, value.split()):
                 with contextlib.suppress(OSError), open(path, "rb") as file:
-                    settings[name].append(file.read(MAX_SETTINGS).decode("latin-1"))
+                    settings[name].append(file.read(MAX_SETTINGS_FILE).decode("latin-1"))
         return settings
 
     def obtain(self) -> str:
         """The environment's folder; builds it, or waits for another builder, if it is not there."""
-        for folder in (self._root, self._folder):
-            self._files.make_folders(folder)
-            self._check_trusted(folder)
-        begin = reminded_at = time.monotonic()
-        is_told = False
-        while True:
-            path = self._find()
-            if path is not None:
-                say("using the environment %s" % path)
-                return path
-            number = self._claim()
-            if number is not None:
-                return self._build(number)
+        self._files.make_folders(self._root)
+        self._check_trusted(self._root)
+        begin, remind_at = time.monotonic(), 0.0
+        while not self._is_whole():
+            newest = self._newest_claim()
+            is_free = not newest or self._is_dead(newest)
+            if is_free and self._files.claim_folder(self._claim(newest + 1)):
+                self._build(newest + 1)
+                continue
             now = time.monotonic()
-            if not is_told or now - reminded_at > REMIND_S:
-                is_told, reminded_at = True, now
+            builder = read_json(os.path.join(self._claim(newest), "builder.json"))
+            if builder is not None and now > remind_at:
+                remind_at = now + REMIND_S
                 say(
-                    "waiting for the environment, which %s builds (%d s)"
-                    % (self._builder(), now - begin)
+                    "waiting for the environment, which the run %s on %s builds (%d s)"
+                    % (builder.get("run_id"), builder.get("host"), now - begin)
                 )
             time.sleep(BUILD_POLL_S)
+        self._check_trusted(self._folder)
+        if not os.access(os.path.join(self._folder, "bin", "python"), os.X_OK):
+            raise LauncherError(
+                "environment_failed",
+                "the Python of the environment %s is not on this node" % self._folder,
+                "use nodes with the same Python, or remove the folder so that it is built again",
+            )
+        used = os.path.join(self._folder, "used")
+        self._files.make_folders(used)
+        os.close(self._files.open(os.path.join(used, self._plan.run_id), os.O_WRONLY))
+        os.utime(os.path.join(used, self._plan.run_id))
+        say("using the environment %s" % self._folder)
+        return self._folder
+
+    def _is_whole(self) -> bool:
+        return os.path.lexists(os.path.join(self._folder, "bin", "python"))
 
     def _check_trusted(self, path: str) -> None:
         """Refuse a folder that another user made or may write to."""
@@ -177,143 +187,93 @@ class PackageEnvironment:
                 {"path": path},
             )
 
-    def _find(self) -> Optional[str]:
-        ready = read_json(os.path.join(self._folder, "ready.json"))
-        if ready is None:
-            return None
-        path = os.path.join(self._folder, os.path.basename(str(ready.get("build"))))
-        if not os.access(os.path.join(path, "bin", "python"), os.X_OK):
-            say("the environment %s is damaged; it is built again" % path)
-            with contextlib.suppress(FileNotFoundError):  # another node has found it, too
-                os.unlink(os.path.join(self._folder, "ready.json"))
-            return None
-        self._check_trusted(path)
-        used = os.path.join(self._folder, "used")
-        self._files.make_folders(used)
-        os.close(self._files.open(os.path.join(used, self._plan.run_id), os.O_WRONLY))
-        os.utime(os.path.join(used, self._plan.run_id))
-        return path
+    # ---- who builds
 
-    # ---- leases
+    def _claim(self, number: int) -> str:
+        return "%s.building-%d" % (self._folder, number)
 
-    def _lease_path(self, number: int) -> str:
-        return os.path.join(self._folder, "lease-%d.json" % number)
+    def _claims(self) -> List[int]:
+        start = os.path.basename(self._claim(0))[:-1]
+        names = [name[len(start) :] for name in os.listdir(self._root) if name.startswith(start)]
+        return [int(name) for name in names if name.isdigit()]
 
-    def _newest_lease(self) -> int:
-        names = os.listdir(self._folder)
-        found = [re.fullmatch(r"lease-(\d+)\.json", name) for name in names]
-        return max((int(match[1]) for match in found if match), default=0)
+    def _newest_claim(self) -> int:
+        return max(self._claims(), default=0)
 
-    def _claim(self) -> Optional[int]:
-        """Take the next lease if the newest one is over; None: another node builds."""
-        newest = self._newest_lease()
-        if newest and not self._is_over(newest):
-            return None
-        process = read_process(os.getpid())
-        document = {
-            "host": os.uname().nodename,
-            "pid": os.getpid(),
-            "started": process.started if process else None,
-            "namespace": process_namespace(),
-            "run_id": self._plan.run_id,
-            "build": "build-" + os.urandom(6).hex(),
-        }
-        if not self._files.write_once(self._lease_path(newest + 1), document):
-            return None
-        if newest:  # what a dead builder left
-            self._remove_build(read_json(self._lease_path(newest)))
-        return newest + 1
-
-    def _is_over(self, number: int) -> bool:
-        path = self._lease_path(number)
-        if os.path.exists(path + ".over"):
-            return True
-        lease = read_json(path) or {}
-        here = (os.uname().nodename, process_namespace())
-        if (lease.get("host"), lease.get("namespace")) == here and lease.get("started"):
-            process = read_process(lease["pid"])
-            if process is None or process.started != lease["started"] or has_exited(lease["pid"]):
-                return True
-        beat, now = os.stat(path).st_mtime_ns, time.monotonic()
-        if self._beats.get(number, (None, 0.0))[0] != beat:
-            self._beats[number] = (beat, now)
-        return now - self._beats[number][1] > DEAD_AFTER_S
-
-    def _builder(self) -> str:
-        lease = read_json(self._lease_path(self._newest_lease())) or {}
-        return "the run %s on %s" % (lease.get("run_id"), lease.get("host"))
-
-    def _beat(self) -> None:
+    def _is_dead(self, number: int) -> bool:
+        beat = None
+        try:  # opened, because a network file system then asks its server
+            with open(os.path.join(self._claim(number), "builder.json"), "rb") as file:
+                beat = os.fstat(file.fileno()).st_mtime_ns
+        except OSError:
+            pass
         now = time.monotonic()
-        if now - self._beat_at > BEAT_S:
-            self._beat_at = now
-            os.utime(self._lease)
-
-    def _remove_build(self, lease: Optional[Dict[str, Any]]) -> None:
-        import shutil
-
-        name = os.path.basename(str((lease or {}).get("build")))
-        if name.startswith("build-"):
-            shutil.rmtree(os.path.join(self._folder, name), ignore_errors=True)
+        if self._seen[0] != (number, beat):
+            self._seen = ((number, beat), now)
+        return now - self._seen[1] > DEAD_AFTER_S
 
     # ---- the build
 
-    def _build(self, number: int) -> str:
-        self._lease = self._lease_path(number)
-        lease = read_json(self._lease) or {}
-        path = os.path.join(self._folder, str(lease["build"]))
-        begin = time.monotonic()
-        say("building the environment %s" % path)
+    def _build(self, number: int) -> None:
+        """Build in our claim and rename the result; then the claim ends, as do those of builders before us."""
+        import shutil
+
+        claim, begin = self._claim(number), time.monotonic()
+        self._beat_file = os.path.join(claim, "builder.json")
         try:
-            self._install(path)
+            builder = {"run_id": self._plan.run_id, "host": os.uname().nodename}
+            self._files.write(self._beat_file, builder)
+            if self._is_whole():  # another builder was faster
+                return
+            if os.path.lexists(self._folder):
+                say("the environment %s is damaged; it is built again" % self._folder)
+                os.rename(self._folder, os.path.join(claim, "damaged"))
+            say("building the environment %s" % self._folder)
+            path = os.path.join(claim, "environment")
+            self._install(claim, path)
             self._files.write(
                 os.path.join(path, "hyperpod.json"), {"pip": self._document.get("pip")}
             )
-            is_first = self._files.write_once(
-                os.path.join(self._folder, "ready.json"), {"format": 1, "build": lease["build"]}
-            )
-        except BaseException:
-            self._remove_build(lease)
-            self._files.write_once(self._lease + ".over", {})
-            raise
-        if not is_first:
-            self._remove_build(lease)
-        found = self._find()
-        if found is None:
-            raise LauncherError("environment_failed", "the environment %s does not work" % path)
-        say("the environment was built in %.1f s" % (time.monotonic() - begin))
-        return found
+            try:
+                os.rename(path, self._folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            if not self._is_whole():
+                raise LauncherError("environment_failed", "the environment does not work")
+            say("the environment was built in %.1f s" % (time.monotonic() - begin))
+        except (LauncherError, OSError):
+            if not self._is_whole():  # else the one that took over has removed our claim
+                raise
+        finally:
+            for other in self._claims():
+                if other <= number:
+                    shutil.rmtree(self._claim(other), ignore_errors=True)
 
-    def _install(self, path: str) -> None:
+    def _install(self, claim: str, path: str) -> None:
         uv = self._find_uv()
-        python = os.path.join(path, "bin", "python")
-        if self._document.get("conda"):
-            self._create_conda(path)
-        elif uv:
-            self._run([*uv, "venv", "--quiet", "--no-config", "--python", self._python(uv), path])
-        else:
-            self._run([self._python(uv), "-m", "venv", path])
-        install = [python, "-m", "pip", "install", "--progress-bar", "off"]
-        if uv:  # it looks in all indexes, as pip does
-            install = [*uv, "pip", "install", "--python", python, "--compile-bytecode"]
-            install += ["--index-strategy", "unsafe-best-match"]
-            install += ["--no-index"] if os.environ.get("PIP_NO_INDEX") else []
+        venv = [*uv, "venv", "--quiet", "--no-config", "--relocatable"]
+        self._run([*venv, "--python", self._python(uv), path])
+        # It looks in all indexes, as pip does.
+        install = [*uv, "pip", "install", "--python", os.path.join(path, "bin", "python")]
+        install += ["--compile-bytecode", "--index-strategy", "unsafe-best-match"]
+        install += ["--no-index"] if os.environ.get("PIP_NO_INDEX") else []
         requirements = self._document.get("requirements") or ""
         if requirements:
-            words = ["-r", self._write(path, "requirements.txt", requirements)]
+            words = ["-r", self._write(claim, "requirements.txt", requirements)]
             constraints = self._document.get("constraints")
             if constraints:
-                words += ["-c", self._write(path, "constraints.txt", constraints)]
-            self._run([*install, *words], path)
+                words += ["-c", self._write(claim, "constraints.txt", constraints)]
+            self._run([*install, *words])
         options = [line + "\n" for line in requirements.splitlines() if line.startswith("--")]
-        indexes = self._write(path, "indexes.txt", "".join(options))
+        indexes = self._write(claim, "indexes.txt", "".join(options))
         for line in self._document.get("pip") or []:
             import shlex
 
-            self._run([*install, "-r", indexes, *shlex.split(line, True)[1:]], path)
+            self._run([*install, "-r", indexes, *shlex.split(line, True)[1:]])
 
-    def _write(self, path: str, name: str, text: str) -> str:
-        target = os.path.join(path, name)
+    def _write(self, folder: str, name: str, text: str) -> str:
+        target = os.path.join(folder, name)
         with open(target, "w", encoding="utf-8") as file:
             file.write(text)
         return target
@@ -327,15 +287,14 @@ class PackageEnvironment:
         wanted, own = self._document.get("python"), "%d.%d" % sys.version_info[:2]
         if wanted in (None, own):
             return sys.executable
-        if uv:
-            import subprocess
+        import subprocess
 
-            command = [*uv, "python", "find", "--system", "--no-python-downloads", str(wanted)]
-            found = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", check=False
-            )
-            if found.returncode == 0:
-                return os.fsdecode(found.stdout.strip())
+        command = [*uv, "python", "find", "--system", "--no-python-downloads", str(wanted)]
+        found = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", check=False
+        )
+        if found.returncode == 0:
+            return os.fsdecode(found.stdout.strip())
         raise LauncherError(
             "python_version",
             "the environment was captured with Python %s, but the job would run it with Python %s"
@@ -351,48 +310,31 @@ class PackageEnvironment:
         program = find_program("uv", {"PATH": folders}, "/")
         if program is not None:
             return [program]
-        return [sys.executable, "-I", "-m", "uv"] if importlib.util.find_spec("uv") else []
-
-    def _create_conda(self, path: str) -> None:
-        names = ("micromamba", "mamba", "conda")
-        programs = (find_program(name, os.environ, "/") for name in names)
-        program = next((name for name in programs if name), None)
-        if program is None:
-            raise LauncherError(
-                "conda_missing",
-                "the environment is one of conda, but this node has no micromamba, mamba or conda on its PATH",
-                "install one of them on the nodes, or use --env-from venv",
-            )
-        text = self._document["conda"]
-        systems = set(re.findall(r"/((?:linux|osx|win)-[a-z0-9_]+)/[^/]+$", text, re.MULTILINE))
-        machine = {"x86_64": "64"}.get(os.uname().machine, os.uname().machine)
-        if systems - {"linux-" + machine}:
-            raise LauncherError(
-                "environment_platform",
-                "the conda environment was captured on %s, but this node is linux-%s"
-                % (", ".join(sorted(systems)), machine),
-                "capture it on a machine like the nodes, or use --env-from requirements",
-            )
-        file = self._write(self._folder, os.path.basename(path) + ".txt", text)
-        self._run([program, "create", "--yes", "--prefix", path, "--file", file])
+        if importlib.util.find_spec("uv"):
+            return [sys.executable, "-I", "-m", "uv"]
+        raise LauncherError(
+            "environment_failed",
+            "the environment cannot be built: this node has no uv",
+            "install uv on the nodes or in the image, or copy the program onto the storage partition and name its folder with --env PATH=...",
+        )
 
     def _variables(self) -> Dict[str, str]:
         variables = {
             name: value
             for name, value in os.environ.items()
-            if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET")
+            if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         }
-        for source, target in VARIABLES_ALIKE:
+        for source, target in PIP_VARIABLES:
             if source in variables:
                 separator = "," if target == "UV_FIND_LINKS" else " "
-                variables.setdefault(target, separator.join(variables[source].split()))
-        variables.update(PIP_NO_INPUT="1", PIP_DISABLE_PIP_VERSION_CHECK="1", UV_NO_PROGRESS="1")
-        if not os.access(os.path.expanduser("~"), os.W_OK):  # where installers keep their caches
-            variables.update(PIP_NO_CACHE_DIR="1", UV_NO_CACHE="1")
+                variables.setdefault(target, separator.join(variables.pop(source).split()))
+        variables["UV_NO_PROGRESS"] = "1"
+        if not os.access(os.path.expanduser("~"), os.W_OK):  # where uv keeps its cache
+            variables["UV_NO_CACHE"] = "1"
         return variables
 
-    def _run(self, words: List[str], cwd: str = "/") -> None:
-        """Run an installer to its end, in a folder that has no settings of a project; what it says goes to the node's log.
+    def _run(self, words: List[str]) -> None:
+        """Run uv to its end, in a folder that has no settings of a project; what it says goes to the node's log.
 
         Raises:
             LauncherError: It failed.
@@ -404,7 +346,7 @@ class PackageEnvironment:
         rest, data = b"", b"-"
         process = subprocess.Popen(
             words,
-            cwd=cwd,
+            cwd="/",
             env=self._variables(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -414,7 +356,7 @@ class PackageEnvironment:
         descriptor = process.stdout.fileno()
         try:
             while data:
-                self._beat()
+                os.utime(self._beat_file)
                 if not select.select([descriptor], [], [], BEAT_S)[0]:
                     continue
                 data = os.read(descriptor, 65536)
@@ -427,29 +369,25 @@ class PackageEnvironment:
         finally:  # at a stop it is not waited for: the node ends what is left
             process.kill()
         if process.returncode:
-            raise self._failure(words, process.returncode, last)
+            self._fail(process.returncode, last)
 
     def _mask(self, text: str) -> str:
         return CREDENTIALS.sub("***@", mask_secrets(text, self._secrets))
 
-    def _failure(self, words: List[str], code: int, last: Sequence[str]) -> LauncherError:
-        status = -code if code < 0 else code << 8
-        end = describe_end(*parse_wait_status(status))
+    def _fail(self, code: int, last: Sequence[str]) -> NoReturn:
+        import sysconfig
+
+        end = describe_end(*parse_wait_status(-code if code < 0 else code << 8))
         reasons = [line for line in last if REASON.search(line)]
         text = " ".join(REASON_MARK.sub(" ", " ".join(reasons or last)).split())
         if len(text) > MAX_REASON:  # the cause is often at the end
             text = "%s ... %s" % (text[: MAX_REASON // 2], text[-MAX_REASON // 2 :])
-        import sysconfig
-
         captured, here = self._document.get("platform"), sysconfig.get_platform()
         hint = "see the node's log"
-        if "ensurepip" in text or "No module named" in text:
-            hint = "install uv on the nodes or in the image, or Python with venv and pip"
         if captured not in (None, here):
             hint += "; the environment was captured on %s, this node is %s" % (captured, here)
-        name = words[words.index("-m") + 1] if "-m" in words[:3] else os.path.basename(words[0])
-        message = "the environment cannot be built: %s %s: %s" % (name, end, text)
-        return LauncherError("environment_failed", message, hint, {"lines": list(last)})
+        message = "the environment cannot be built: uv %s: %s" % (end, text)
+        raise LauncherError("environment_failed", message, hint, {"lines": list(last)})
 
 
 def has_access_list(path: str) -> bool:
@@ -458,11 +396,3 @@ def has_access_list(path: str) -> bool:
         return bool(os.getxattr(path, "system.posix_acl_access"))
     except (OSError, AttributeError):
         return False
-
-
-def process_namespace() -> Optional[str]:
-    """In which namespace process ids are meant."""
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return None

@@ -134,7 +134,18 @@ async def environment_findings(
                 field=field,
             )
         ]
-    captured = json.loads(file.data).get("python")
+    document = json.loads(file.data)
+    if document.get("conda"):
+        return [
+            Finding(
+                level="error",
+                code="no_environment",
+                message="the earlier run's environment is one of conda, which is not built any more",
+                hint="submit the source again with --env-from venv, or use --image",
+                field=field,
+            )
+        ]
+    captured = document.get("python")
     version = await engine.interpreters.python_version(spec) if engine.interpreters else None
     here = ".".join(map(str, version)) if version else captured
     if captured in (None, here):

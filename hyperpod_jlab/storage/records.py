@@ -149,6 +149,9 @@ class BundleReader(BundleLocation):
                 hint=self._update_hint(),
                 detail={"format": version, "path": str(path)},
             )
+        environment = data.get("environment")
+        if isinstance(environment, dict) and environment.get("capture") == "conda":
+            environment["capture"] = "venv"  # what comes closest to it; older versions wrote it
         try:
             return JobSpec.model_validate(data)
         except ValidationError as error:

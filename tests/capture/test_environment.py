@@ -91,19 +91,18 @@ def test_a_project_without_a_lock_is_frozen(interpreter, tmp_path):
     assert "alpha==1.0" in document["requirements"]
 
 
-def test_a_conda_environment_is_a_list_of_addresses(interpreter, tmp_path):
-    folder = Path(interpreter).parents[1] / "conda-meta"
+def test_packages_that_conda_installed_are_named_by_their_versions(interpreter, tmp_path):
+    (info,) = Path(interpreter).parents[1].glob("lib/*/site-packages/loose-1.0.dist-info")
+    (info / "INSTALLER").write_text("conda\n")  # whose addresses are those of its own builds
+    document, _ = captured_from(tmp_path, "venv", interpreter)
+    assert "loose==1.0" in document["requirements"].splitlines()
+
+
+def test_conda_is_refused_with_what_to_do():
+    data = {"source": {"kind": "command", "command": "true"}, "environment": {"capture": "conda"}}
     with pytest.raises(InvalidInputError) as caught:
-        captured_from(tmp_path, "conda", interpreter)
-    assert caught.value.code == "no_conda"
-    folder.mkdir()
-    url = "https://u:pw@conda.example/t/to-ken/main/linux-64/python-3.12.1-0.conda"
-    record = {"name": "python", "url": url, "md5": "0123"}
-    (folder / "python-3.12.1-0.json").write_text(json.dumps(record))
-    document, _ = captured_from(tmp_path, "conda", interpreter)
-    explicit = "@EXPLICIT\nhttps://conda.example/main/linux-64/python-3.12.1-0.conda#0123\n"
-    assert document["conda"] == explicit
-    assert "alpha==1.0" in document["requirements"]
+        parse(JobSpec, data)
+    assert caught.value.hint == "use --env-from venv, or --image"
 
 
 def test_requirements_with_all_that_pip_knows(tmp_path):

@@ -1,4 +1,4 @@
-"""An environment that travels with a run to pods of a real Kubernetes, whose image has Python but neither pip nor uv."""
+"""An environment that travels with a run to pods of a real Kubernetes, whose image has Python but no uv."""
 
 import json
 import shutil

@@ -30,7 +30,7 @@ def environment(folder: Path) -> dict[str, object]:
         return {
             "exit_code": done.returncode,
             "error": bundle.node()["error"],
-            "builds": [str(path) for path in folder.glob(".hyperpod/environments/*/build-*")],
+            "builds": [str(path) for path in folder.glob(".hyperpod/environments/*")],
         }
 
 

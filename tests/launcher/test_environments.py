@@ -1,4 +1,4 @@
-"""Environments that travel with runs, with real installers and packages of this test's own."""
+"""Environments that travel with runs, with a real uv and packages of this test's own."""
 
 import base64
 import http.server
@@ -66,7 +66,8 @@ def index(tmp_path):
 
 
 def builds(tmp_path):
-    return sorted((tmp_path / ".hyperpod" / "environments").glob("*/build-*"))
+    """Environments, and what builders have left."""
+    return sorted((tmp_path / ".hyperpod" / "environments").glob("*"))
 
 
 def plain_python(folder):
@@ -77,25 +78,45 @@ def plain_python(folder):
     return str(folder / "bin" / "python"), {**os.environ, "PATH": path}
 
 
-@pytest.mark.parametrize("builder", ["uv", "pip"])
-def test_the_first_run_builds_and_the_second_uses_that(partition, index, tmp_path, builder):
-    python, variables = sys.executable, dict(os.environ)
-    if builder == "pip":
-        python, variables = plain_python(tmp_path / "plain")
+def test_the_first_run_builds_and_the_second_uses_that(partition, index, tmp_path):
     lines = (*index[1], "alpha==1.0")
-    first = add_environment(
-        partition(), *lines, changes={"python": python, "processes_per_node": 2}
-    )
-    assert first.run(env=variables).returncode == 0, first.node_log()
-    second = add_environment(partition("two"), *lines, changes={"python": python})
-    assert second.run(env=variables).returncode == 0, second.node_log()
+    first = add_environment(partition(), *lines, changes={"processes_per_node": 2})
+    assert first.run().returncode == 0, first.node_log()
+    second = add_environment(partition("two"), *lines)
+    assert second.run().returncode == 0, second.node_log()
     (build,) = builds(tmp_path)
     for log in (first.rank_log(0), first.rank_log(1), second.rank_log()):
         assert log.decode() == f"1.0 {build}\n"
     assert "built in" in first.node_log()
-    assert ("Successfully installed" in first.node_log()) == (builder == "pip")
     assert "built" not in second.node_log()
-    assert {path.name for path in (build.parent / "used").iterdir()} == {"one", "two"}
+    assert {path.name for path in (build / "used").iterdir()} == {"one", "two"}
+
+
+def test_without_uv_the_run_says_what_to_do(partition, index, tmp_path):
+    python, variables = plain_python(tmp_path / "plain")
+    bundle = add_environment(partition(), *index[1], "alpha", changes={"python": python})
+    assert bundle.run(env=variables).returncode == 86
+    error = bundle.node()["error"]
+    assert error["message"] == "the environment cannot be built: this node has no uv"
+    assert error["hint"].startswith("install uv on the nodes or in the image")
+    assert builds(tmp_path) == []
+
+
+def test_programs_of_packages_find_their_python(partition, index):
+    wheel(
+        index[0],
+        "tool",
+        extra={"tool-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool = tool:main\n"},
+    )
+    bundle = add_environment(
+        partition(),
+        *index[1],
+        "tool",
+        script="import os, pathlib, shutil, sys; p = pathlib.Path(shutil.which('tool')); "
+        "print(p.parent.samefile(sys.prefix + '/bin'), b'building' in p.read_bytes())",
+    )
+    assert bundle.run().returncode == 0, bundle.node_log()
+    assert bundle.rank_log() == b"True False\n"
 
 
 def test_setup_lines_and_commands_run_in_it(partition, index):
@@ -128,7 +149,7 @@ def test_another_content_is_another_environment(partition):
 def test_other_places_of_packages_or_setup_lines_are_another_environment(
     partition, tmp_path, monkeypatch
 ):
-    settings = tmp_path / "pip.conf"
+    settings = tmp_path / "uv.toml"
     settings.write_text("")
     count = iter(range(99))
 
@@ -146,15 +167,15 @@ def test_other_places_of_packages_or_setup_lines_are_another_environment(
         key(PIP_EXTRA_INDEX_URL=index),
         key(PIP_FIND_LINKS="/x"),
         key(PIP_NO_INDEX="1"),
-        key(PIP_CONFIG_FILE=str(settings)),
-        key(PIP_CONSTRAINT="/x"),
+        key(UV_CONFIG_FILE=str(settings)),
+        key(UV_CONSTRAINT="/x"),
         key(UV_INDEX_STRATEGY="first-index"),
         key(UV_CONFIG_FILE="/x"),
         key(UV_EXCLUDE_NEWER="2026-01-01"),
         key(PIP_INDEX_URL=index),
     ]
-    settings.write_text("[global]\nno-index = true\n")
-    keys.append(key(PIP_CONFIG_FILE=str(settings)))
+    settings.write_text("no-index = true\n")
+    keys.append(key(UV_CONFIG_FILE=str(settings)))
     assert len(set(keys)) == len(keys)
     # The same place by another name or with another password, and what decides nothing.
     assert key(UV_DEFAULT_INDEX=index) == key(PIP_INDEX_URL=index)
@@ -213,7 +234,7 @@ def test_two_runs_at_once_build_once(partition, index, tmp_path):
     assert first.rank_log() == second.rank_log()
 
 
-def test_a_killed_builder_is_taken_over(partition, index, tmp_path):
+def test_a_killed_builder_is_taken_over(partition, index, tmp_path, monkeypatch):
     begun, go = slow_source(index[0], "slow")
     first, second = (
         add_environment(partition(name), *index[1], "slow", script="import slow")
@@ -222,13 +243,32 @@ def test_a_killed_builder_is_taken_over(partition, index, tmp_path):
     launcher = first.start()
     until(begun.exists, "the build")
     (torn,) = builds(tmp_path)
+    assert torn.name.endswith(".building-1")
     launcher.kill()
     kill_processes_with(f"HYPERPOD_BUNDLE={first.folder}")  # uv, too, as a lost node would
     launcher.wait()
     go.touch()
-    assert second.run().returncode == 0, second.node_log()
-    (whole,) = builds(tmp_path)
-    assert whole != torn
+    monkeypatch.setattr(environments, "DEAD_AFTER_S", 1.0)
+    whole = environments.PackageEnvironment(str(second.folder), False).obtain()
+    assert builds(tmp_path) == [Path(whole)]
+    assert torn.name == f"{Path(whole).name}.building-1"
+
+
+def test_a_builder_that_was_taken_for_dead_uses_what_the_other_built(
+    partition, index, tmp_path, monkeypatch
+):
+    begun, go = slow_source(index[0], "slow")
+    first, second = (
+        add_environment(partition(name), *index[1], "slow", script="import slow")
+        for name in ("one", "two")
+    )
+    launcher = first.start()
+    until(begun.exists, "the build")
+    monkeypatch.setattr(environments, "DEAD_AFTER_S", -1.0)
+    threading.Timer(2.0, go.touch).start()
+    whole = environments.PackageEnvironment(str(second.folder), False).obtain()
+    assert launcher.wait(60) == 0, first.node_log()
+    until(lambda: builds(tmp_path) == [Path(whole)], "the end of both claims")
 
 
 def test_a_stopped_builder_leaves_nothing_and_no_lease(partition, index, tmp_path):
@@ -244,21 +284,17 @@ def test_a_stopped_builder_leaves_nothing_and_no_lease(partition, index, tmp_pat
     assert again.run().returncode == 0, again.node_log()
 
 
-def test_the_lease_of_another_machine_ends_when_it_is_no_longer_touched(
-    partition, index, monkeypatch
-):
+def test_a_builder_is_dead_when_its_file_is_no_longer_touched(partition, index, monkeypatch):
     bundle = add_environment(partition(), *index[1], "alpha")
     environment = environments.PackageEnvironment(str(bundle.folder), False)
-    folder = bundle.folder.parents[2] / "environments" / environment._key()
-    folder.mkdir(parents=True)
-    lease = folder / "lease-1.json"
-    lease.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": 1, "namespace": None}))
-    monkeypatch.setattr(environments, "DEAD_AFTER_S", -1.0)
-    assert environment._is_over(1)
-    monkeypatch.setattr(environments, "DEAD_AFTER_S", 3600.0)
-    os.utime(lease, (1, 1))
-    assert not environment._is_over(1)
-    assert environment._claim() is None
+    claim = Path(environment._claim(1))
+    claim.mkdir(parents=True)
+    (claim / "builder.json").write_text("{}")
+    times = iter((0.0, 29.0, 31.0, 32.0, 63.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(times, 99.0))
+    assert [environment._is_dead(1) for _ in range(3)] == [False, False, True]
+    os.utime(claim / "builder.json", (1, 1))  # by a clock of its own
+    assert [environment._is_dead(1) for _ in range(2)] == [False, True]
 
 
 def test_a_build_that_fails_ends_the_run_with_the_installers_words(partition, index, tmp_path):
@@ -305,15 +341,29 @@ def test_a_damaged_environment_is_built_again(partition, index, tmp_path):
     assert "is damaged; it is built again" in bundle.node_log()
 
 
-def test_two_nodes_may_find_the_same_damage(partition, index, tmp_path, monkeypatch):
-    bundle = add_environment(partition(), *index[1], "alpha")
-    environment = environments.PackageEnvironment(str(bundle.folder), False)
-    folder = tmp_path / ".hyperpod" / "environments" / environment._key()
-    folder.mkdir(parents=True)
-    (folder / "ready.json").write_text('{"format": 1, "build": "build-gone"}')
-    # The other one removes it after this one has read it.
-    monkeypatch.setattr(environments, "say", lambda _: (folder / "ready.json").unlink())
-    assert environment._find() is None
+def test_an_environment_whose_python_is_elsewhere_is_left_to_the_others(partition, index, tmp_path):
+    lines = (*index[1], "alpha")
+    assert add_environment(partition(), *lines).run().returncode == 0
+    (build,) = builds(tmp_path)
+    python = build / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/on/another/node")
+    bundle = add_environment(partition("two"), *lines)
+    assert bundle.run().returncode == 86
+    assert "is not on this node" in bundle.node()["error"]["message"]
+    assert python.is_symlink()
+
+
+def test_environments_of_an_older_version_are_left_alone(partition, index, tmp_path):
+    lines = (*index[1], "alpha")
+    old = tmp_path / ".hyperpod" / "environments" / ("0" * 32)
+    (old / "build-1").mkdir(parents=True)
+    for name in ("ready.json", "lease-1.json"):
+        (old / name).write_text('{"format": 1, "build": "build-1"}')
+    bundle = add_environment(partition(), *lines)
+    assert bundle.run().returncode == 0, bundle.node_log()
+    assert len(builds(tmp_path)) == 2
+    assert len(list(old.iterdir())) == 3
 
 
 def test_a_folder_that_others_may_change_is_not_used(partition, index, tmp_path):
@@ -380,26 +430,6 @@ def test_a_full_disk_is_said(tmp_path):
     assert found["error"]["code"] == "environment_failed"
     assert "No space left" in found["error"]["message"]
     assert found["builds"] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("@EXPLICIT\nhttps://conda.example/main/linux-64/a-1-0.conda\n", "conda_missing"),
-        ("@EXPLICIT\nhttps://conda.example/main/osx-arm64/a-1-0.conda\n", "environment_platform"),
-    ],
-)
-def test_a_conda_environment_needs_conda_and_its_platform(partition, tmp_path, text, code):
-    variables = {**os.environ, "PATH": "/usr/bin:/bin"}
-    if code == "environment_platform":
-        program = tmp_path / "bin" / "micromamba"
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\nexit 9\n")
-        program.chmod(0o755)
-        variables["PATH"] = f"{program.parent}:/usr/bin:/bin"
-    bundle = add_environment(partition(), conda=text, requirements="")
-    assert bundle.run(env=variables).returncode == 86
-    assert bundle.node()["error"]["code"] == code
 
 
 def test_a_bundle_outside_of_a_partition_keeps_its_environment_for_itself(bundle, index):

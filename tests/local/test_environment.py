@@ -117,6 +117,9 @@ async def test_another_python_is_found_before_the_submit(local, project):
         file = CodeFile(ENVIRONMENT_FILE, json.dumps({"python": python}).encode())
         findings = await environment_findings(engine, spec, [file])
         assert [finding.code for finding in findings] == codes
+    file = CodeFile(ENVIRONMENT_FILE, json.dumps({"python": PYTHON, "conda": "@EXPLICIT"}).encode())
+    (finding,) = await environment_findings(engine, spec, [file])
+    assert (finding.code, finding.level) == ("no_environment", "error")
     run_id = await local.submit("true")
     await local.ended(run_id)
     with pytest.raises(RefusedError) as caught:

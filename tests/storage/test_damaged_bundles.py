@@ -206,6 +206,13 @@ def test_fields_of_a_spec_that_only_another_version_knows_are_passed_over(bundle
         bundle.spec()
 
 
+def test_a_spec_of_an_older_version_with_a_conda_environment_is_read(bundle):
+    path = bundle.folder / "spec.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "environment": {"capture": "conda"}}))
+    assert bundle.spec().environment.capture == "venv"
+
+
 @pytest.mark.parametrize("name", ["bundle.json", "spec.json"])
 @pytest.mark.parametrize("number", [2, 999])
 def test_a_newer_format_is_said_to_be_one(bundle, name, number):
