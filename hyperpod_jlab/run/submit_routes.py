@@ -125,6 +125,8 @@ async def _kernel_python(
 ) -> str | None:
     """The Python of the notebook's kernel, if its packages are to be captured."""
     source, kernels = body.spec.source, call.process.kernels
+    if body.clone_of is not None:  # its packages were captured; the source may be anything
+        return None
     if body.spec.environment.capture is None or source.kind != "notebook" or kernels is None:
         return None
     from hyperpod_jlab.capture.notebook import read_kernel_name

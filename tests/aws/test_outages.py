@@ -50,7 +50,7 @@ UNSEEN = {
 FOLLOWS = {
     "ec2": {"fsx", "sagemaker"},  # what to look for there, these say
     "logs": {"sagemaker"},
-    "aps": {"eks"},  # where it is, the add-on says
+    "aps": {"eks", "sagemaker"},  # where it is, the add-on of a cluster says
     "ssm": {"sagemaker", "sts"},  # whether there are clusters, and whose role it is
     "iam": {"sagemaker", "sts", "ssm"},
 }
