@@ -223,7 +223,7 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
 
 
 def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
-    bobs = sbatch(slurm, "-pbatch", "-N2", "--gpus-per-node=8", "-t30", user="bob")
+    bobs = sbatch(slurm, "-pbatch", "-N1", "--gpus-per-node=8", "-t30", user="bob")
     wait_for_job(slurm, bobs, "RUNNING")
     size = ("--nodes", "2", "--gpus-per-node", "8", "--queue", "batch", "--time-limit", "10m")
     run_id = submit(root_lab, "true", "--name", "big", *size)
@@ -232,8 +232,8 @@ def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -
     expect_state(shown, "waiting", timeout=SLOW)
     why = shown.locator(".jp-HyperPod-Why")
     expect(why).to_contain_text("Queue position1", timeout=SLOW)
-    expect(why.get_by_role("row").filter(has_text="bob")).to_contain_text("16")
-    expect(why.get_by_role("button", name="Move to dev")).to_be_visible()
+    expect(why.get_by_role("row").filter(has_text="bob")).to_contain_text("8")
+    expect(why.get_by_role("button", name="Switch to 1 node")).to_be_visible()
     assert violations(page, RUN_PAGE) == []
     slurm.exec("ctl", "scancel", bobs)
     expect_state(shown, "succeeded", timeout=SLOW)
