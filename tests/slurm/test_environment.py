@@ -31,4 +31,4 @@ async def test_one_node_builds_and_both_use_it(session):
     folder = session.records(run_id) / "logs" / "attempt-1"
     texts = [(folder / f"node-{node}.log").read_text() for node in (0, 1)]
     assert sum("was built in" in text for text in texts) == 1
-    assert sum("using the environment" in text for text in texts) == 1
+    assert sum("using the environment" in text for text in texts) == 2
