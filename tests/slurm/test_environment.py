@@ -1,6 +1,7 @@
 """An environment that travels with a run of two nodes on a real Slurm."""
 
 import os
+import secrets
 from pathlib import Path
 
 import uv
@@ -11,9 +12,11 @@ UV = Path(uv.find_uv_bin())
 
 
 async def test_one_node_builds_and_both_use_it(session):
-    packages = session.hyperpod.partition.root / "packages"
+    # A name of its own, so that the environment is new also where an earlier test shares the partition.
+    name = f"packages-{secrets.token_hex(4)}"
+    packages = session.hyperpod.partition.root / name
     wheel(packages, "alpha")
-    there = session.hyperpod.engines.get().paths.remote / "packages"
+    there = session.hyperpod.engines.get().paths.remote / name
     lines = f"--no-index\n--find-links {there}\nalpha\n"
     (session.folder / "requirements.txt").write_text(lines)
     environment = {
