@@ -42,8 +42,8 @@ from hyperpod_jlab.capture.secrets import (
     MAX_PACKAGE_BYTES,
     is_package_file,
     read_package_file,
+    without_credentials,
 )
-from hyperpod_jlab.capture.secrets import without_credentials as _without_credentials
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
@@ -158,7 +158,7 @@ def with_environment(
 
 def _check_pip_line(arguments: str, findings: list[Finding]) -> None:
     """Warn of a password in a ``%pip`` line: the cell is sent as it is."""
-    clean_text = _without_credentials(arguments)
+    clean_text = without_credentials(arguments)
     if clean_text != arguments:
         findings.append(
             Finding(
@@ -190,7 +190,7 @@ def _cleaned_files(project: Sequence[ProjectFile], read: Collection[Path]) -> It
             )
         with contextlib.suppress(OSError):  # the copy reports it
             text = read_package_file(file)
-            clean_text = _without_credentials(text)
+            clean_text = without_credentials(text)
             if clean_text != text:
                 data = clean_text.encode("utf-8", "surrogateescape")
                 yield CodeFile(f"work/{file.path}", data, file.executable)
@@ -330,8 +330,8 @@ def _read_lock(
 def _export(lock: Path, texts: dict[str, str], installed: _Installed, interpreter: str) -> str:
     """What uv makes of a lock.
 
-    It sees copies of the two files and nothing else of the project: no virtual environment, whose Python older versions start, no settings and no other
-    members of the workspace. The project around them, which is none of a workspace, ends its search for one in the folders above.
+    uv sees copies of the two files and nothing else of the project: no virtual environment, whose Python older versions start, no settings, and no other
+    members of the workspace. The copies lie in a folder with a plain project file, where uv stops looking for a workspace in the folders above.
     """
     uv = _find_uv()
     if uv is None:
@@ -366,7 +366,7 @@ def _export(lock: Path, texts: dict[str, str], installed: _Installed, interprete
             reason = str(error)
         else:
             return done.stdout.decode("utf-8", "replace")
-    reason = " ".join(_without_credentials(reason).split())[-300:]
+    reason = " ".join(without_credentials(reason).split())[-300:]
     raise _capture_error(
         f"uv cannot read {lock} for Python {installed.python}: {reason}",
         "bad_lock",

@@ -372,7 +372,7 @@ def _span(line: bytes, search: Callable[[str, int], Any]) -> tuple[int, int]:
 
 
 def _line_start(file: int, begin: int, end: int) -> int:
-    """The first line start at or after an offset; `end` if there is none before it."""
+    """Where the first line at or after an offset starts; `end` if no line starts before that."""
     position = begin - 1
     while 0 <= position < end:
         position = find_data(file, position, end)

@@ -54,12 +54,12 @@ class Deadline:
         return time.monotonic() >= self._end
 
     def stop(self) -> None:
-        """Nobody waits any more."""
+        """The reader has gone: stop at the next check."""
         self._end = float("-inf")
 
 
 class BigReads:
-    """Runs work on large records in threads, not much of it at once. Belongs to one event loop."""
+    """Runs work on large records in threads, at most `AT_ONCE` at a time. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(AT_ONCE)

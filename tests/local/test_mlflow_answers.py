@@ -75,7 +75,7 @@ HUGE = ("NaN", "Infinity", "1e999", "9" * 5000)
 
 
 def places(document: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in a document, itself first."""
+    """The paths of all values in a document, the document itself first."""
     yield place
     items = (
         document.items()

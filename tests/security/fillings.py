@@ -97,7 +97,7 @@ def names(bundle: Path) -> None:
 
 
 def absurd(bundle: Path) -> None:
-    """Numbers that nobody can mean."""
+    """Numbers that make no sense in a record."""
     values = ("1e308", "-1e308", "NaN", "1e400", "9" * 4000, "9" * 5000, "-1", "true", '"x"')
     _lines(
         bundle / METRICS,

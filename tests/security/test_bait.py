@@ -1,4 +1,4 @@
-"""A run of another user's whose every option names a program: whoever looks at it, or clones it without trust, starts none and asks nobody."""
+"""Another user's run, in which each option names a program. To look at it, or to clone it without trust, starts no program and asks no server."""
 
 from __future__ import annotations
 

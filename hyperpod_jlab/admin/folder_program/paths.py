@@ -22,7 +22,7 @@ class WorkError(Exception):
 
 @contextlib.contextmanager
 def open_parent(root: str, path: str, owner: Optional[int] = None) -> Iterator[Tuple[int, str]]:
-    """The folder above, opened, and the last name; ``.`` for the root itself. With an owner, nobody but root and the owner may be able to rename what is below."""
+    """The folder above, opened, and the last name; ``.`` for the root itself. With an owner, only root and the owner may have the permission to rename what is below."""
     names = [name for name in path.split("/") if name]
     if not path.startswith("/") or {".", ".."} & set(names) or "\0" in path:
         raise WorkError("no_path")

@@ -283,7 +283,7 @@ class MlflowApi:
 
 
 def pick_mlflow_run(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Of the runs of MLflow that belong to one of ours, the one to show: of the newest attempt, the first that is no part of another."""
+    """The MLflow run to show for a run of ours: the first one of the newest attempt that is not a child of another."""
     tags = [(tags_of(one), one) for one in runs]
     numbers = [number for number in (attempt_of(found) for found, _ in tags) if number is not None]
     newest = max(numbers, default=None)
