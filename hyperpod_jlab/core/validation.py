@@ -113,7 +113,9 @@ def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_s
     Raises:
         InvalidInputError: With the first problem, its field in ``detail.field`` and up to 100 of them in ``detail.problems``.
     """
-    _check_count(model, data, code)
+    if has_too_many_values(model, data):
+        message = f"more than {_MAX_VALUES} values are not allowed here"
+        raise _to_error([{"field": "", "message": message, "hint": None}], code)
     _check_text(data, (), code)
     try:
         return model.model_validate(data)
@@ -246,13 +248,10 @@ def _format_value(value: Any) -> str:
     )
 
 
-def _check_count(model: type[BaseModel], data: Mapping[str, Any], code: str) -> None:
-    """Refuse a document with very many values: pydantic describes each invalid one, and holds the interpreter's lock meanwhile.
+def has_too_many_values(model: type[BaseModel], data: Mapping[str, Any]) -> bool:
+    """Whether a document has very many values: pydantic describes each invalid one, and holds the interpreter's lock meanwhile.
 
     Fields that take any table, such as a notebook, are not counted: their values are not validated.
-
-    Raises:
-        InvalidInputError: With the number.
     """
     fields = model.model_fields
     values = [
@@ -268,9 +267,7 @@ def _check_count(model: type[BaseModel], data: Mapping[str, Any], code: str) -> 
             count += len(value)
             if count <= _MAX_VALUES:
                 values.extend(parts)
-    if count > _MAX_VALUES:
-        message = f"more than {_MAX_VALUES} values are not allowed here"
-        raise _to_error([{"field": "", "message": message, "hint": None}], code)
+    return count > _MAX_VALUES
 
 
 def _check_text(data: Any, location: tuple[str, ...], code: str) -> None:

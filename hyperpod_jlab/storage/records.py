@@ -32,6 +32,7 @@ from hyperpod_jlab.core.records import (
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.core.usage import Usage
+from hyperpod_jlab.core.validation import has_too_many_values
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.acl import host_uid, is_uid
@@ -149,6 +150,8 @@ class BundleReader(BundleLocation):
                 hint=self._update_hint(),
                 detail={"format": version, "path": str(path)},
             )
+        if has_too_many_values(JobSpec, data):
+            raise self._damaged(path, "has too many values")
         environment = data.get("environment")
         if isinstance(environment, dict) and environment.get("capture") == "conda":
             environment["capture"] = "venv"  # what comes closest to it; older versions wrote it

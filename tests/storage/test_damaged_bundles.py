@@ -206,6 +206,14 @@ def test_fields_of_a_spec_that_only_another_version_knows_are_passed_over(bundle
         bundle.spec()
 
 
+def test_a_spec_with_very_many_values_is_refused_before_each_is_described(bundle):
+    path = bundle.folder / "spec.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "after": [0] * 30_000}))
+    with pytest.raises(DamagedBundleError, match="too many values"):
+        bundle.spec()
+
+
 def test_a_spec_of_an_older_version_with_a_conda_environment_is_read(bundle):
     path = bundle.folder / "spec.json"
     record = json.loads(path.read_text())
