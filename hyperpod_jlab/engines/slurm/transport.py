@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shlex
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hyperpod_jlab.core.child_process import start_child
+from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.errors import UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
@@ -38,6 +36,16 @@ class CommandOutput:
     code: int
     out: str
     err: str
+
+
+def no_answer_error(program: str, timeout: float, **detail: str) -> UnreachableError:
+    """The error for a command that timed out."""
+    return UnreachableError(
+        f"the Slurm command {program} timed out after {timeout:g} s",
+        code="no_answer",
+        hint="try again; check the controller with: scontrol ping",
+        detail={"command": program, **detail},
+    )
 
 
 class Transport(Protocol):
@@ -94,17 +102,9 @@ class LocalTransport:
             async with asyncio.timeout(timeout):
                 out, err = await process.communicate(stdin)
         except TimeoutError:
-            raise UnreachableError(
-                f"the Slurm command {argv[0]} timed out after {timeout:g} s",
-                code="no_answer",
-                hint="try again; check the controller with: scontrol ping",
-                detail={"command": argv[0]},
-            ) from None
+            raise no_answer_error(argv[0], timeout) from None
         finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            await end_child(process)
         code = process.returncode or 0
         return CommandOutput(
             128 - code if code < 0 else code,
