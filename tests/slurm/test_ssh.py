@@ -185,6 +185,14 @@ def ssh_processes(logins: Logins, folder: Path = Path("none")) -> set[str]:
     return {line.strip() for line in text.splitlines() if any(mark in line for mark in marks)}
 
 
+def wait_for_no_process(logins: Logins, folder: Path) -> None:
+    """Wait until the master and all others have ended."""
+    end = time.monotonic() + 5
+    while left := ssh_processes(logins, folder):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
 async def test_closing_leaves_nothing(logins):
     ssh = Ssh(cluster_config(logins))
     await ssh.run(["true"])
@@ -197,10 +205,7 @@ async def test_closing_leaves_nothing(logins):
     await asyncio.gather(waiting, return_exceptions=True)
     await ssh.close()
     assert not folder.exists()
-    end = time.monotonic() + 5
-    while ssh_processes(logins, folder) and time.monotonic() < end:
-        await asyncio.sleep(0.05)
-    assert ssh_processes(logins, folder) == set()
+    await asyncio.to_thread(wait_for_no_process, logins, folder)
 
 
 async def test_closing_while_a_connection_is_made(logins):
@@ -370,8 +375,9 @@ async def test_a_jump_host_of_the_users_configuration(logins, connect):
     output = await ssh.run(["sh", "-c", "echo $SSH_CONNECTION"])
     assert output.out.endswith(f" {logins.nodes[0].port}\n")
     assert "login-2" in " ".join(ssh_processes(logins))
+    folder = ssh._nodes[0]._socket.parent
     await ssh.close()
-    assert ssh_processes(logins) == set()
+    await asyncio.to_thread(wait_for_no_process, logins, folder)
 
 
 async def test_a_connection_of_the_users_own_is_left_alone(logins, connect, tmp_path):
