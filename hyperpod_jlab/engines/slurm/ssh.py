@@ -206,18 +206,11 @@ class LoginNode:
             await end_child(process)
 
     async def run(self, program: str, script: bytes, marker: str, timeout: float) -> CommandOutput:
-        """Run one command.
-
-        Args:
-            program: Its program, for messages.
-            script: See `command_script`.
-            marker: See `command_script`.
-            timeout: Seconds.
+        """Run one command (see `command_script`); `program` is for messages.
 
         Raises:
             UnansweredError: The login node did not answer; another one may be tried.
-            UnreachableError: The login node answers but does not have the command, or the command
-                exceeds the timeout.
+            UnreachableError: It does not have the command, or the command timed out.
         """
         earlier_fault = self.fault
         async with self._sessions:
@@ -430,9 +423,7 @@ class Ssh:
 
         Raises:
             DeniedError: No login node accepts us, or a host key has changed.
-            UnreachableError: No login node answers, the command is missing or times out; with code
-                ``answer_lost``, it may have run.
-            InvalidInputError: The arguments cannot be sent, or ssh's configuration is invalid.
+            InvalidInputError: An argument contains a NUL, or ssh's configuration is invalid.
         """
         marker = secrets.token_hex(12)
         script = command_script(argv, stdin, marker, self._config)
