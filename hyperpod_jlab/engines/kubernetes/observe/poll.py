@@ -16,7 +16,7 @@ from functools import partial
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodChanges
+from hyperpod_jlab.engines.kubernetes.api.pod_state import PodChanges
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (

@@ -21,6 +21,12 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pod_logs import (
+    PodLogFollower,
+    is_done,
+    mark_done,
+    note_lost,
+)
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, parse_indices
 from hyperpod_jlab.engines.kubernetes.observe.poll import (
     RunLocation,
@@ -28,7 +34,6 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import (
     RunSnapshot,
     task_location,
 )
-from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, mark_done
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
     between_attempts_observation,
@@ -367,7 +372,7 @@ class RunTracker:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._poller = RunPoller(connection)
-        self._spooler = Spooler(connection, self._poller)
+        self._pod_logs = PodLogFollower(connection, self._poller)
         self._leftovers = OrphanedPods(connection)
         self._arrays = ArrayTaskTracker()
         self._cleanup_tasks: dict[str, asyncio.Task[bool]] = {}
@@ -467,7 +472,7 @@ class RunTracker:
     ) -> None:
         """Continue to fetch a run's pod output; for an ended run, fetch all of it and then stop."""
         if snapshot.job is not None and snapshot.job.observe(snapshot.time).state != "ended":
-            self._spooler.follow(bundle, location)
+            self._pod_logs.follow(bundle, location)
         elif location.run_id not in self._cleanup_tasks:
             task = asyncio.create_task(self.catch_up(bundle, _FINAL_READ_S), name="hyperpod-end")
             self._cleanup_tasks[location.run_id] = task
@@ -499,14 +504,14 @@ class RunTracker:
         location = await self._poller.locate(bundle)
         if not location.native or await asyncio.to_thread(is_done, bundle):
             return False
-        is_complete = await self._spooler.catch_up(bundle, location, seconds)
+        is_complete = await self._pod_logs.catch_up(bundle, location, seconds)
         if is_complete is not None:
             snapshot = (await self._poller.get_all([location]))[location.run_id]
             if is_complete.issuperset(
                 pod.uid for pod in snapshot.pods
             ):  # otherwise a new pod has appeared meanwhile
                 await asyncio.to_thread(_record_end, bundle, snapshot)
-        problem = self._spooler.problem(bundle.run_id)
+        problem = self._pod_logs.problem(bundle.run_id)
         if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
             raise problem
         return True
@@ -517,7 +522,7 @@ class RunTracker:
         for task in cleanup_tasks:
             task.cancel()
         await asyncio.gather(*cleanup_tasks, return_exceptions=True)
-        await self._spooler.close()
+        await self._pod_logs.close()
 
     async def _locate_all(
         self, bundles: Sequence[BundleReader]
@@ -634,6 +639,8 @@ def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
             return
     elif snapshot.job.observe(snapshot.time).state != "ended":
         return
+    if not _has_logs(bundle):
+        note_lost(bundle)
     mark_done(bundle)
 
 

@@ -13,7 +13,7 @@ from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
+from hyperpod_jlab.engines.kubernetes.api.pod_state import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
