@@ -90,18 +90,6 @@ def find_obstacles(
         )
 
 
-def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """The finding for patches of a job's master: a resumable job has none."""
-    for patch in patches:
-        if "Master" in _replicas(patch):
-            yield _finding(
-                "patch",
-                "a run that HyperPod resumes has only workers, but a patch names its Master",
-                "write the patch for template, which applies to all pods",
-                "kubernetes.patch",
-            )
-
-
 def wrong_kind_finding(name: str) -> Finding:
     """The finding for a kind that HyperPod never resumes."""
     return _finding(
@@ -123,11 +111,16 @@ def unknown_operator_finding(field: str = _FIELD) -> Finding:
     )
 
 
-def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
-    """What prevents HyperPod from resuming an annotated manifest's job: pods with another restart policy."""
+def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
+    """The same for a user's own manifest, which is submitted unchanged."""
+    if not is_requested(document):
+        return
+    namespace = str(_mapping(document.get("metadata")).get("namespace"))
+    yield from find_obstacles(namespace, operator, is_shared=True, field="source")
+    replicas = _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
     policies = {
         name: str(_mapping(replica).get("restartPolicy") or "none")
-        for name, replica in _replicas(document).items()
+        for name, replica in replicas.items()
     }
     wrong_policies = [
         f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY
@@ -137,27 +130,14 @@ def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterat
             "restart_policy",
             f"HyperPod resumes jobs only with restartPolicy: {RESTART_POLICY}, but this job has: {', '.join(wrong_policies)}",
             f"write restartPolicy: {RESTART_POLICY} for each of pytorchReplicaSpecs",
-            field,
+            "source",
         )
-
-
-def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
-    """The same for a user's own manifest, which is submitted unchanged."""
-    if not is_requested(document):
-        return
-    namespace = str(_mapping(document.get("metadata")).get("namespace"))
-    yield from find_obstacles(namespace, operator, is_shared=True, field="source")
-    yield from restart_policies(document, "source")
     if operator is None:
         yield unknown_operator_finding("source")
 
 
 def _finding(code: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
     return Finding(level=level, code=f"auto_resume_{code}", message=message, hint=hint, field=field)
-
-
-def _replicas(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
 
 
 def _mapping(content: object) -> Mapping[str, Any]:

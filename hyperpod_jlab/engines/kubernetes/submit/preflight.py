@@ -223,10 +223,8 @@ def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterat
         return  # auto-resume is not requested there
     findings = [*auto_resume_obstacles(context)]
     yield from findings
-    if not findings:
-        yield from auto_resume.restart_policies(build_patched_manifest(render_input, context))
-        if context.operator is None:
-            yield auto_resume.unknown_operator_finding()
+    if not findings and context.operator is None:
+        yield auto_resume.unknown_operator_finding()
 
 
 async def query_findings(

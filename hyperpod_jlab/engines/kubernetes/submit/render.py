@@ -369,7 +369,6 @@ def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
         yield from auto_resume.find_obstacles(
             context.namespace, context.operator, is_shared=is_shared
         )
-        yield from auto_resume.patched_master(context.patches)
     elif not isinstance(context.kind, HyperPodPyTorchJob):
         yield auto_resume.wrong_kind_finding(context.kind.name)
 
