@@ -8,7 +8,7 @@ from pathlib import Path
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.repair import with_repair_reason
 from hyperpod_jlab.core.state import StateContext, derive
-from hyperpod_jlab.engines.slurm.kind import SCHEDULER
+from hyperpod_jlab.engines.slurm import SCHEDULER
 from hyperpod_jlab.engines.slurm.observe import _observe_job, _ObservedRun
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
+from hyperpod_jlab.engines.slurm import SCHEDULER
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
-from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
 from hyperpod_jlab.engines.slurm.preflight import (
     PreflightContext,
