@@ -26,7 +26,7 @@ async def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ses
     config = home / "config.toml"
     config.write_text("")
     monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
-    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
+    monkeypatch.setattr(registry, "_engines", dict(registry._engines))
     registry.register(ENGINE)
     found = load_settings()
     clusters = {**found.clusters, "tiny": TinyCluster(python=sys.executable)}

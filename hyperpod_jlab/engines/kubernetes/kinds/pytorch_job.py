@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Kind,
     KindInput,
     Rendezvous,
     build_head,
@@ -56,6 +59,24 @@ def parse_image_version(image: str) -> str | None:
     return match[1] if match else _TAGS.get(tag)
 
 
+_OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
+_OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
+
+
+async def operator_version(client: KubeClient) -> str | None:
+    """The version of Kubeflow's training operator; None when unknown: few users may read its namespace."""
+    try:
+        response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
+    except (NotFoundError, DeniedError):
+        return None
+    for item in response.get("items") or []:
+        for container in item["spec"]["template"]["spec"]["containers"]:
+            version = parse_image_version(str(container.get("image")))
+            if version is not None:
+                return version
+    return None
+
+
 def find_obstacles(
     namespace: str, operator: str | None, *, is_shared: bool, field: str = _FIELD
 ) -> Iterator[Finding]:
@@ -88,16 +109,6 @@ def find_obstacles(
             "set storage to a claim in the configuration of the cluster",
             field,
         )
-
-
-def wrong_kind_finding(name: str) -> Finding:
-    """The finding for a kind that HyperPod never resumes."""
-    return _finding(
-        "kind",
-        f"HyperPod does not resume a {name}",
-        "use PyTorchJob or HyperPodPyTorchJob, or give --no-auto-resume",
-        _FIELD,
-    )
 
 
 def unknown_operator_finding(field: str = _FIELD) -> Finding:
@@ -160,7 +171,7 @@ fails too. The same number may be killed, or lose power, in pods that survive.
 """
 
 
-class PyTorchJob:
+class PyTorchJob(Kind):
     """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
 
     With a Master, the operator adds an init container to each worker. It fails repeatedly while the
@@ -178,8 +189,10 @@ class PyTorchJob:
     version = "v1"
     plural = "pytorchjobs"
     container = "pytorch"  # its webhook requires this name
-    labels_pods = True
-    suspend_path: tuple[str, ...] = ("spec", "runPolicy")
+    suspend_path = ("spec", "runPolicy")
+    replicas_field = "pytorchReplicaSpecs"
+    reason = "the cluster has Kubeflow's training operator"
+    is_resumable = True
 
     def __init__(self, *, resumed: bool = False) -> None:
         self.resumed = resumed
@@ -235,10 +248,26 @@ class PyTorchJob:
             },
         }
 
-    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None: the operator creates a service for each pod."""
-        del manifest
-        return []
+    def resumed_form(self) -> PyTorchJob:
+        """With workers only."""
+        return PyTorchJob(resumed=True)
+
+    def resume_findings(
+        self, namespace: str, operator: str | None, *, is_shared: bool
+    ) -> Iterator[Finding]:
+        """AWS's conditions; an unknown operator is only information."""
+        obstacles = [*find_obstacles(namespace, operator, is_shared=is_shared)]
+        yield from obstacles
+        if not obstacles and operator is None:
+            yield unknown_operator_finding()
+
+    async def check_manifest(
+        self, client: KubeClient, document: Mapping[str, Any]
+    ) -> list[Finding]:
+        """Whether HyperPod can resume it, if it has the annotation."""
+        if not is_requested(document):
+            return []
+        return [*manifest_findings(document, await operator_version(client))]
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """From its conditions; succeeded only when all replicas are done."""

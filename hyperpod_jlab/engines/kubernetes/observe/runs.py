@@ -16,10 +16,8 @@ from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
-from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, assign_ranks, parse_indices
 from hyperpod_jlab.engines.kubernetes.observe.poll import (
@@ -53,8 +51,8 @@ _MAX_BYTES = 1 << 20
 
 
 def has_restart_left(job_row: JobRow) -> bool:
-    """Whether a job may restart pods that have ended: a TrainJob's runtime may, and jobs that HyperPod resumes have OnFailure."""
-    return job_row.kind.name == TrainJob.name or is_requested(job_row.job)
+    """Whether a job may restart pods that have ended; jobs that HyperPod resumes have OnFailure."""
+    return job_row.kind.restarts_forever or is_requested(job_row.job)
 
 
 def is_over(
@@ -165,7 +163,7 @@ class OrphanedPods:
         if not is_overdue or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen_runs.update(pod.uid for pod in remaining_children)
-        if is_running and location.kind.name != TrainJob.name:  # it has a limit
+        if is_running and not location.kind.restarts_forever:
             return
         if is_running:  # its job would recreate its pods
             await self._delete(f"{location.path}/{location.name}", snapshot.job.uid)
@@ -604,7 +602,7 @@ class RunTracker:
             return gone_observation(location, records, snapshot)
         if location.task is not None and _is_cancelled(records, snapshot):
             return None
-        retried = location.native and location.kind.name == BatchJob.name
+        retried = location.native and location.kind.replaces_failed_pods
         observation = refine(
             snapshot.job.observe(snapshot.time), snapshot.pods, records.head.nodes, retried=retried
         )

@@ -25,17 +25,14 @@ from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
     InstalledKinds,
     KindChoice,
     choose,
     discover,
-    operator_version,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
 from hyperpod_jlab.engines.kubernetes.submit.code import (
     DIGEST_ANNOTATION,
@@ -193,12 +190,7 @@ async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> lis
     if any(finding.level == "error" for finding in companion_results):
         return companion_results
     document = sent.document
-    resume_requested = auto_resume.is_requested(document) and sent.kind.name == PyTorchJob.name
-    resumed = (
-        auto_resume.manifest_findings(document, await operator_version(client))
-        if resume_requested
-        else ()
-    )
+    resumed = await sent.kind.check_manifest(client, document)
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
             check_own_object(await client.get(sent.object_path), document)
