@@ -13,6 +13,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     Rendezvous,
     build_head,
     count_or_one,
+    mapping_at,
     pod_template,
 )
 from hyperpod_jlab.launcher.contract import RENDEZVOUS_PORT
@@ -103,10 +104,11 @@ class BatchJob(Kind):
         """By the job controller's label."""
         return f"batch.kubernetes.io/job-name={name}"
 
-    def count_pods(self, spec: Mapping[str, Any]) -> int:
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
         """Those that run at once."""
         parallel, completions = count_or_one(spec.get("parallelism")), spec.get("completions")
-        return min(parallel, count_or_one(completions)) if completions is not None else parallel
+        count = min(parallel, count_or_one(completions)) if completions is not None else parallel
+        return [(count, mapping_at(spec, "template", "spec"))]
 
 
 _RETRIES_PER_INDEX = "backoffLimitPerIndex"

@@ -355,9 +355,12 @@ class Kind(ABC):
         listed = list(replicas.values()) if isinstance(replicas, dict) else replicas
         return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
-    def count_pods(self, spec: Mapping[str, Any]) -> int:
-        """The number of pods that an own manifest's spec requests."""
-        return sum(count_or_one(replica.get("replicas")) for replica in self.replicas(spec))
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+        """The groups of identical pods that an object's spec requests: how many, and the pod's spec."""
+        return [
+            (count_or_one(replica.get("replicas")), mapping_at(replica, "template", "spec"))
+            for replica in self.replicas(spec)
+        ]
 
     def resumed_form(self) -> Kind:
         """The form that HyperPod resumes."""
@@ -406,6 +409,13 @@ class Kind(ABC):
 def count_or_one(value: object) -> int:
     """A count in a user's manifest; 1 when it is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
+
+
+def mapping_at(content: Any, *path: str) -> Mapping[str, Any]:
+    """A part of an object; empty when it is not there."""
+    for name in path:
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content if isinstance(content, Mapping) else {}
 
 
 def jobs_path(kind: Kind, namespace: str | None) -> str:

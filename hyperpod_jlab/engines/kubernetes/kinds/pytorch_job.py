@@ -18,6 +18,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     build_head,
     find_labels,
     int_label,
+    mapping_at,
     pod_template,
 )
 
@@ -48,7 +49,7 @@ def resume_annotations(retries: int | None) -> dict[str, str]:
 
 def is_requested(document: Mapping[str, Any]) -> bool:
     """Whether a manifest has the annotation."""
-    annotations = _mapping(_mapping(document.get("metadata")).get("annotations"))
+    annotations = mapping_at(document, "metadata", "annotations")
     return str(annotations.get(ENABLED)).lower() == "true"
 
 
@@ -126,11 +127,11 @@ def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iter
     """The same for a user's own manifest, which is submitted unchanged."""
     if not is_requested(document):
         return
-    namespace = str(_mapping(document.get("metadata")).get("namespace"))
+    namespace = str(mapping_at(document, "metadata").get("namespace"))
     yield from find_obstacles(namespace, operator, is_shared=True, field="source")
-    replicas = _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
+    replicas = mapping_at(document, "spec", "pytorchReplicaSpecs")
     policies = {
-        name: str(_mapping(replica).get("restartPolicy") or "none")
+        name: str(mapping_at(replica).get("restartPolicy") or "none")
         for name, replica in replicas.items()
     }
     wrong_policies = [
@@ -149,10 +150,6 @@ def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iter
 
 def _finding(code: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
     return Finding(level=level, code=f"auto_resume_{code}", message=message, hint=hint, field=field)
-
-
-def _mapping(content: object) -> Mapping[str, Any]:
-    return content if isinstance(content, Mapping) else {}
 
 
 _INDEX = {

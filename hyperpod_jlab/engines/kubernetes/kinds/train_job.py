@@ -17,6 +17,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     Rendezvous,
     build_head,
     count_or_one,
+    mapping_at,
     requests,
 )
 
@@ -109,9 +110,16 @@ class TrainJob(Kind):
         """By JobSet's label; the set has the object's name."""
         return f"jobset.sigs.k8s.io/jobset-name={name}"
 
-    def count_pods(self, spec: Mapping[str, Any]) -> int:
-        """The trainer's nodes."""
-        return count_or_one(_value_at(spec, "trainer", "numNodes"))
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+        """The trainer's nodes, as far as the object tells; the rest is in the runtime."""
+        trainer, overrides = mapping_at(spec, "trainer"), spec.get("podSpecOverrides")
+        selectors = [
+            mapping_at(override, "nodeSelector")
+            for override in (overrides if isinstance(overrides, list) else ())
+        ]
+        container = {"resources": mapping_at(trainer, "resourcesPerNode")}
+        pod = {"nodeSelector": next(filter(None, selectors), {}), "containers": [container]}
+        return [(count_or_one(trainer.get("numNodes")), pod)]
 
     async def check_runtime(self, client: KubeClient, namespace: str) -> list[Finding]:
         """Errors in the runtime; no findings if the user may not read it."""
@@ -129,22 +137,16 @@ class TrainJob(Kind):
 
 def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
     """What a runtime's object lacks for a run with our launcher: a TrainJob cannot change that."""
-    jobs = _value_at(response, "spec", "template", "spec", "replicatedJobs")
-    node = next((job for job in jobs or [] if _value_at(job, "name") == TrainJob.container), None)
-    pod = _value_at(node, "template", "spec", "template", "spec")
-    names = [_value_at(container, "name") for container in _value_at(pod, "containers") or []]
+    jobs = mapping_at(response, "spec", "template", "spec").get("replicatedJobs") or []
+    node = next((job for job in jobs if mapping_at(job).get("name") == TrainJob.container), None)
+    pod = mapping_at(node, "template", "spec", "template", "spec")
+    names = [mapping_at(container).get("name") for container in pod.get("containers") or []]
     if TrainJob.container not in names:
         message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
         hint = "set runtime in the configuration of the cluster to another one"
         return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
-    if _value_at(pod, "restartPolicy") == "Never":
+    if pod.get("restartPolicy") == "Never":
         return []
     message = f"the training runtime {runtime.name} restarts failed pods itself, regardless of max_restarts, and deletes them with their last log lines"
     hint = "ask your cluster administrator for a runtime whose pods have the restart policy Never, so that max_restarts is respected"
     return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]
-
-
-def _value_at(content: Any, *path: str) -> Any:
-    for name in path:
-        content = content.get(name) if isinstance(content, Mapping) else None
-    return content

@@ -264,11 +264,11 @@ def _check_pods(document: Mapping[str, Any], kind: Kind, name: str) -> None:
 
 def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
     metadata = document["metadata"]
-    name = metadata["annotations"][NAME_ANNOTATION]
+    name, spec = metadata["annotations"][NAME_ANNOTATION], document.get("spec") or {}
     return NativeFacts(
         name=name if isinstance(name, str) and re.fullmatch(NAME, name) else None,
         queue=metadata["labels"].get(QUEUE_LABEL),
-        nodes=min(max(1, kind.count_pods(document.get("spec") or {})), _MAX_NODES),
+        nodes=min(max(1, sum(count for count, _ in kind.pods(spec))), _MAX_NODES),
         gpus_per_node=gpus_per_pod(document),
     )
 
