@@ -86,7 +86,7 @@ class KubernetesOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
 
         fetched = self._config.storage is None
-        return KubernetesActions(self._connection, self._run_tracker, self._sender, fetched=fetched)
+        return KubernetesActions(self._connection, self._run_tracker, fetched=fetched)
 
     @property
     def job_actions(self) -> KubernetesActions:

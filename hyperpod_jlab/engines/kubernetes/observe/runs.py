@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, UnreachableError
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import StateContext, derive
@@ -36,8 +36,6 @@ from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     refine,
     retries_exhausted,
 )
-from hyperpod_jlab.engines.kubernetes.submit.companion_objects import remove
-from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES, ListCache
 from hyperpod_jlab.engines.kubernetes.tables.nodes import HEALTH_LABEL, node_facts
 from hyperpod_jlab.storage import descent
@@ -108,7 +106,7 @@ def _read_plan(bundle: BundleReader) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------------------------
 # Cleanup after a run: pods that continue after their job has failed, which the operator leaves
-# alone, and companion objects.
+# alone.
 
 _LOG = logging.getLogger(__name__)
 
@@ -126,7 +124,6 @@ class OrphanedPods:
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._seen_runs: set[str] = set()
-        self._native_runs: set[str] = set()
 
     async def end(
         self,
@@ -170,26 +167,6 @@ class OrphanedPods:
             return
         for pod in remaining_children:
             await self._delete(f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}", pod.uid)
-
-    async def remove_companions(self, bundle: BundleReader, location: RunLocation) -> None:
-        """Delete the companion objects of an ended run of this user: the manifest in the bundle lists them, whichever process sees the end.
-
-        Args:
-            bundle: The run.
-            location: Its job.
-        """
-        if not location.has_companions or bundle.run_id in self._native_runs:
-            return
-        if not await asyncio.to_thread(lambda: bundle.is_own):
-            return
-        self._native_runs.add(bundle.run_id)
-        try:
-            sent = await asyncio.to_thread(read_sent, bundle)
-            await remove(await self._connection.client(), sent)
-        except UnreachableError:
-            self._native_runs.discard(bundle.run_id)  # the next poll retries
-        except HyperpodError as error:
-            _LOG.warning("companion objects of %s were not removed: %s", bundle.run_id, error)
 
     async def _delete(self, path: str, uid: str) -> None:
         client = await self._connection.client()
@@ -362,9 +339,6 @@ _FINAL_READ_S = 30.0
 _REMOVAL = 10.0
 """Seconds after a run's end in which deleted pods may be followed by their job: deleting a namespace deletes pods first."""
 
-_JOB_FOLLOWS = 10.0
-"""Seconds in which a job ends once all of its pods have."""
-
 _CONCURRENCY = 16
 """Array tasks whose output is fetched concurrently."""
 
@@ -436,10 +410,6 @@ class RunTracker:
             has_ended = observation is not None and observation.state == "ended"
             if observation is not None and has_ended:
                 await self._leftovers.end(bundle, location, snapshot, observation)
-            if location.has_companions and (
-                has_ended or await self._should_follow(bundle, location)
-            ):
-                await self._leftovers.remove_companions(bundle, location)
         for bundle, location in arrays:
             is_open = has_open_task(location.run_id, observations)
             snapshot = snapshots[location.run_id]
@@ -460,20 +430,6 @@ class RunTracker:
             for bundle, location in arrays
             for task in self._arrays.find_due(bundle, location, snapshots[location.run_id])
         ]
-
-    async def _should_follow(self, bundle: BundleReader, location: RunLocation) -> bool:
-        """Wait briefly for the end of a run's job if the records say that the run succeeded, because there may be no later poll; returns whether it ended."""
-        end = time.monotonic() + _JOB_FOLLOWS
-        while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
-            job = (await self._poller.refresh(location)).job
-            if job is None or job.observe(time.time()).state == "ended":
-                return True
-            await asyncio.sleep(0.5)
-        return False
-
-    async def remove_companions(self, bundle: BundleReader) -> None:
-        """Delete the companion objects of a run whose job has ended."""
-        await self._leftovers.remove_companions(bundle, await self._poller.locate(bundle))
 
     def _start_cleanup(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
@@ -652,13 +608,6 @@ def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
     is_requested = any(action.action == "cancel" for action in records.actions)
     return is_requested and not any(
         pod.main.container_id and not pod.is_ended for pod in snapshot.pods
-    )
-
-
-def _has_succeeded(bundle: BundleReader) -> bool:
-    """Whether the records of this user's run say that it succeeded. Blocking."""
-    return bundle.is_own and (
-        derive(bundle.read(), StateContext(time.time(), "alive")).state == "succeeded"
     )
 
 

@@ -101,7 +101,7 @@ _ANNOTATION_HINT = f"leave it out; the annotation {ENABLED} of the manifest sets
 
 
 def is_native(bundle: BundleReader) -> bool:
-    """Whether a run has no launcher of ours in its pods: a user's own manifest, or an adopted job. Blocking."""
+    """Whether a run has no launcher of ours in its pods: a user's own manifest. Blocking."""
     return bundle.spec().source.kind == "native"
 
 

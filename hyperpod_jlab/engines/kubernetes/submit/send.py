@@ -47,10 +47,9 @@ from hyperpod_jlab.engines.kubernetes.submit.code import (
     size_findings,
 )
 from hyperpod_jlab.engines.kubernetes.submit.companion_objects import (
-    adopt,
+    are_made,
     collection,
     companion_findings,
-    delete_companions,
     make,
 )
 from hyperpod_jlab.engines.kubernetes.submit.create import (
@@ -293,26 +292,14 @@ class Sender:
         )
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Create the companions, then the job. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
+        """Create the job, then its companions. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
         owned = await self._owned(bundle, sent)
-        await make(client, sent)
-        try:
-            job = await deliver(client, sent.path, sent.document, bundle, owned)
-        except UnreachableError:
-            raise  # the job may exist
-        except HyperpodError:
-            await delete_companions(client, sent)
-            raise
-        await adopt(client, sent, job)
+        job = await deliver(client, sent.path, sent.document, bundle, owned)
+        await make(client, sent, job)
         return SubmitResult(sent.name)
-
-    async def delete_all(self, bundle: BundleReader) -> None:
-        """Delete what an interrupted submit created for a job that does not exist."""
-        sent = await asyncio.to_thread(read_sent, bundle)
-        await delete_companions(await self._connection.client(), sent)
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job, if it exists with everything that its pods wait for."""
@@ -328,7 +315,9 @@ class Sender:
         is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(
             job, sent.document
         )
-        is_complete_job = is_own_run and await is_complete(client, job)
+        is_complete_job = (
+            is_own_run and await is_complete(client, job) and await are_made(client, sent)
+        )
         return SubmitResult(sent.name) if is_complete_job else None
 
     async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
