@@ -94,9 +94,8 @@ class HyperPodPyTorchJob(Kind):
         del name, nodes
         return Rendezvous("$RANK", "$MASTER_ADDR", starts_late=True)
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The agent, which starts the launcher as its only process."""
-        del is_retry
         return [
             "hyperpodrun",
             f"--nnodes={nodes}",
@@ -136,11 +135,9 @@ class HyperPodPyTorchJob(Kind):
             },
         }
 
-    def resume_findings(
-        self, namespace: str, operator: str | None, *, is_shared: bool
-    ) -> Iterator[Finding]:
+    def resume_findings(self, namespace: str, operator: str | None) -> Iterator[Finding]:
         """None: its own operator resumes it."""
-        del namespace, operator, is_shared
+        del namespace, operator
         yield from ()
 
     def image_findings(self) -> Iterator[Finding]:

@@ -262,7 +262,6 @@ class KindInput:
         labels: The object's labels.
         annotations: The object's annotations.
         time_limit: The time limit in seconds, or None.
-        is_retry: Whether to replace pods that were deleted, evicted or lost with their node.
         retries: How often HyperPod may resume it on other nodes, or None for never.
         array: For an array: the number of tasks, one pod each, and how many run at once.
         stop_on: The alarms that end an attempt.
@@ -275,7 +274,6 @@ class KindInput:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     time_limit: int | None = None
-    is_retry: bool = False
     retries: int | None = None
     array: tuple[int, int] | None = None
     stop_on: Sequence[AlarmCode] = ()
@@ -315,12 +313,9 @@ class Kind(ABC):
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """How the launchers of an object with this name and this many pods find each other."""
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
-        """The container's command for a launcher's command: the same, or wrapped in the kind's program.
-
-        With `is_retry`, pods that were deleted or lost are replaced.
-        """
-        del nodes, is_retry
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
+        """The container's command for a launcher's command: the same, or wrapped in the kind's program."""
+        del nodes
         return list(command)
 
     @abstractmethod
@@ -366,17 +361,14 @@ class Kind(ABC):
         """The form that HyperPod resumes."""
         return self
 
-    def resume_findings(
-        self, namespace: str, operator: str | None, *, is_shared: bool
-    ) -> Iterator[Finding]:
+    def resume_findings(self, namespace: str, operator: str | None) -> Iterator[Finding]:
         """What prevents HyperPod from resuming a run; it does only what has no warning.
 
         Args:
             namespace: The job's namespace.
             operator: The training operator's version; None when unknown.
-            is_shared: Whether its pods mount the partition.
         """
-        del namespace, operator, is_shared
+        del namespace, operator
         yield Finding(
             level="warning",
             code="auto_resume_kind",
