@@ -27,7 +27,6 @@ from hyperpod_jlab.engines.protocol import Shell
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id
-from hyperpod_jlab.engines.slurm.native import read_sending
 from hyperpod_jlab.engines.slurm.observe import newest
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.rows import expand
@@ -97,13 +96,11 @@ class RunNodes:
         """The run's job, and its nodes by rank."""
         await asyncio.to_thread(bundle.check_own, "open")
         records = await asyncio.to_thread(bundle.read)
-        sending = await asyncio.to_thread(read_sending, bundle)
-        adopted = sending.adopted if sending is not None else None
-        job = _find_job(records, bundle, adopted, await self._queue.own_jobs())
+        job = _find_job(records, bundle, await self._queue.own_jobs())
         if job is None or job.state != "RUNNING":
             self._queue.forget()
             snapshot = await self._queue.user_queue.get(0.0)
-            job = _find_job(records, bundle, adopted, snapshot)
+            job = _find_job(records, bundle, snapshot)
         if job is None or job.state != "RUNNING":
             state = job.state.lower() if job is not None else "not in the queue"
             raise ConflictError(
@@ -127,14 +124,10 @@ def step_arguments(job: SlurmJob, node: str) -> list[str]:
     ]
 
 
-def _find_job(
-    records: RunRecords, bundle: BundleReader, adopted: str | None, snapshot: Snapshot
-) -> SlurmJob | None:
+def _find_job(records: RunRecords, bundle: BundleReader, snapshot: Snapshot) -> SlurmJob | None:
     """A run's job among those of this user."""
     known = scheduler_id(records, bundle.index)
     jobs = snapshot.by_run.get(records.head.run_id, [])
-    if adopted is not None:
-        jobs = [job for job in snapshot.jobs if adopted in {job.job_id, job.array_job_id}]
     if known is not None:
         known_job = known.partition("_")[0]
         jobs = [job for job in jobs if known_job in {job.job_id, job.array_job_id}]
