@@ -11,7 +11,6 @@ from collections import deque
 from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from .contract import HANDLED_SIGNALS, STOP_SIGNALS
-from .control import Control
 from .errors import StopRequested
 
 PR_SET_PDEATHSIG = 1
@@ -181,17 +180,11 @@ def send(pid: int, number: int) -> bool:
 class Signals:
     """Collects signals and wakes the loop; the handlers do nothing else."""
 
-    def __init__(self, control: Optional[Control] = None) -> None:
-        self.control = control or Control(None)
+    def __init__(self) -> None:
         self._pending: Deque[int] = deque()
         self._wake, self._bell = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._bell, False)
-
-    @property
-    def bell(self) -> int:
-        """A descriptor that can be read once a signal has come."""
-        return self._wake
 
     def install(self) -> None:
         """Take over the signals that mean something to the launcher."""
@@ -212,28 +205,24 @@ class Signals:
         self._pending.append(number)
 
     def wait(self, seconds: float, extra_descriptor: Optional[int] = None) -> bool:
-        """Sleep until a signal or a word of the pod's program comes, at most so long.
+        """Sleep until a signal comes, at most so long.
 
         Args:
             seconds: How long.
             extra_descriptor: A descriptor that wakes too once it can be read.
 
         Returns:
-            Whether a signal or a word came.
+            Whether a signal came.
         """
-        control = self.control.descriptor
-        descriptors = [
-            descriptor
-            for descriptor in (self._wake, control, extra_descriptor)
-            if descriptor is not None
-        ]
+        descriptors = [self._wake]
+        if extra_descriptor is not None:
+            descriptors.append(extra_descriptor)
         ready_descriptors, _, _ = select.select(descriptors, [], [], max(0.0, seconds))
-        self.control.read()
         if self._wake in ready_descriptors:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
-        return bool(set(ready_descriptors) - {extra_descriptor})
+        return self._wake in ready_descriptors
 
     def pop_signals(self) -> List[int]:
         """The signals since the last call, children's ends left out."""
@@ -254,5 +243,3 @@ class Signals:
         for number in self.pop_signals():
             if number in STOP_SIGNALS:
                 raise StopRequested(signal_name(number))
-        if self.control.stop is not None:
-            raise StopRequested(self.control.stop)
