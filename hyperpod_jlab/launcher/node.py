@@ -190,7 +190,10 @@ class Node:
 
     def _is_stop_requested(self) -> bool:
         self._peers.poll()
-        return any(number in STOP_SIGNALS for number in self._signals.pop_signals())
+        stops = [number for number in self._signals.pop_signals() if number in STOP_SIGNALS]
+        if stops:
+            self._peers.announce(leaving=signal_name(stops[0]))
+        return bool(stops)
 
     def _check_stop(self) -> None:
         if self._stopped_by is not None:

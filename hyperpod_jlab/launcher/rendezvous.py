@@ -425,7 +425,8 @@ class Member(Peers):
         self._status = os.path.join(records, "status")
         self._signals = signals
         self._path = presence_path(self._status, arguments.node_rank)
-        self._next = 0.0
+        self._next = self._since = 0.0
+        self._report_at = 0.0
         self._replaced = self._warned = False
         self._leader: Optional[Leader] = None
         self._head = Sighting(presence_path(self._status, 0), self.interval)
@@ -436,7 +437,6 @@ class Member(Peers):
         """Say how things stand here, see what is to be done; why this node has to stop, or None."""
         now = time.monotonic()
         if now >= self._next:
-            self._next = now + self.interval
             self._look(now)
         order = self._order()
         if self._replaced:
@@ -473,41 +473,52 @@ class Member(Peers):
         Raises:
             FencedError: Another job holds the run's claim.
         """
-        heartbeat, since = Heartbeat(), time.monotonic()
-        reported_at = since - 55.0
+        heartbeat = Heartbeat()
         self._files.make_folders(os.path.dirname(self._path))
-        while not self._replaced:
-            now = time.monotonic()
-            heartbeat.beat(now)
-            if self._is_in() and now >= self._next:
-                self._next = now + self.interval
-                self._look(now)
-            order = self._order()
-            if order["do"] == "finish":
-                self._record_end()
-                break
-            if order["do"] == "run" and order.get("attempt", 0) > self.state["attempt"]:
-                joined = self._join(order["attempt"])
-                if joined is not None:
-                    return joined
-            arguments = self.arguments
-            patience = arguments.return_patience if self.state["attempt"] else arguments.patience
-            if self._leader is not None or self._head.is_live:
-                since = now
-            elif now - since > patience:
-                self.gave_up = "node 0 did not connect within %d s" % patience
-                self.log_note(self.gave_up)
-                break
-            elif now - reported_at > 60.0:
-                reported_at = now
-                self.log_note("waiting for node 0")
-            self._signals.wait(0.25)
+        self._since = time.monotonic()
+        while True:
             for number in self._signals.pop_signals():
                 if number in STOP_SIGNALS:
                     self.log_note("got %s: this pod ends" % signal_name(number))
                     self.announce(leaving=signal_name(number))
-                    return None
+            joined = self.find_attempt()
+            if joined is not None or self.is_over:
+                return joined
+            heartbeat.beat(time.monotonic())
+            self._signals.wait(0.25)
+
+    def find_attempt(self) -> Optional[NodeArguments]:
+        """One turn of waiting: the attempt that this node takes part in now, if there is one."""
+        now = time.monotonic()
+        if self._is_in() and now >= self._next:
+            self._look(now)
+        order = self._order()
+        if order["do"] == "finish":
+            self._record_end()
+        elif order["do"] == "run" and order["attempt"] > self.state["attempt"] and not self.is_over:
+            return self._join(order["attempt"])
+        elif self._leader is None:
+            self._wait_for_head(now)
         return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to do for this launcher."""
+        is_gone = self._replaced or self.gave_up is not None or "leaving" in self.state
+        return is_gone or self._order()["do"] == "finish"
+
+    def _wait_for_head(self, now: float) -> None:
+        arguments = self.arguments
+        patience = arguments.return_patience if self.state["attempt"] else arguments.patience
+        if self._head.is_live:
+            self._since = now
+        elif now - self._since > patience:
+            self.gave_up = "node 0 did not connect within %d s" % patience
+            self.log_note(self.gave_up)
+        elif now >= self._report_at:
+            self._report_at = max(self._since + 5.0, now + 60.0)
+            if now - self._since >= 5.0:
+                self.log_note("waiting for node 0")
 
     def end_attempt(self, exit_code: int, own: bool) -> None:
         """Tell the others how this node's part of the attempt ended."""
@@ -575,6 +586,9 @@ class Member(Peers):
 
     def _look(self, now: float) -> None:
         """One turn: decide or hear what is to be done, and say how things stand here."""
+        self._next = now + self.interval
+        if not self.state["generation"]:  # we may not write there yet
+            return
         if self._leader is not None:
             with contextlib.suppress(OSError):  # tried again at the next turn
                 self._leader.advance(now)
@@ -586,6 +600,7 @@ class Member(Peers):
             newer = (own.get("generation", 0), own["instance"])
             self._replaced = self._replaced or newer > (self.state["generation"], self.instance)
         if self._replaced:
+            self.log_note("a newer pod has the place of node %d" % self.arguments.node_rank)
             return
         self.state["beat"] += 1
         order = {} if self._leader is None else {"order": self._leader.order}
@@ -597,7 +612,7 @@ class Member(Peers):
         if self._leader is not None:
             return self._leader.order
         order = self._head.document.get("order", {"do": "wait"})
-        return order if order["do"] == "finish" or not self._head.is_lost else {"do": "wait"}
+        return order if order["do"] == "finish" or self._head.is_live else {"do": "wait"}
 
     def _join(self, number: int) -> Optional[NodeArguments]:
         """Take part in an attempt, once, if node 0 has counted this launcher in."""
@@ -608,6 +623,7 @@ class Member(Peers):
             return None
         if self.has_run:
             self._start_again()
+            return None  # a signal came
         self.announce(attempt=number, running=True, failing=False, exit_code=None, own=False)
         return self.arguments._replace(
             incarnation=claim["incarnation"], master_port=claim["master_port"]
@@ -620,7 +636,9 @@ class Member(Peers):
         command = [sys.executable, "-I", "-X", "utf8", os.path.abspath(__file__), *words]
         # Signals wait until there are handlers again.
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
-        os.execv(sys.executable, [*command, "--instance=" + self.instance])  # noqa: S606
+        if not self._signals.has_some:
+            os.execv(sys.executable, [*command, "--instance=" + self.instance])  # noqa: S606
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
 
 
 def presence_path(status: str, rank: int) -> str:

@@ -233,6 +233,11 @@ class Signals:
                 signals_taken.append(number)
         return signals_taken
 
+    @property
+    def has_some(self) -> bool:
+        """Whether there are signals that nobody has taken."""
+        return any(number != signal.SIGCHLD for number in self._pending)
+
     def pause(self, seconds: float) -> None:
         """Sleep, before anything is there that would have to be ended.
 

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-
 from hyperpod_jlab.launcher.visitor import CoordinatorClient, Dialer
 from hyperpod_jlab.launcher.wire import PeerInfo
+
 from tests.storage.users import AS_ROOT, as_other, common_folder
 
 from .conftest import free_port, until
