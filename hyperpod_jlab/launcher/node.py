@@ -175,9 +175,10 @@ class Node:
     def _handle_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:
             self._forward(number)
-        elif self._process_ending is None and self._stopped_by is None:
+            return
+        self._peers.announce(leaving=signal_name(number))
+        if self._process_ending is None and self._stopped_by is None:
             self._stop(signal_name(number))
-            self._peers.announce(leaving=signal_name(number))
 
     def _stop(self, reason: str) -> None:
         self._stopped_by = reason

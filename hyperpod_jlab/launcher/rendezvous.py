@@ -74,6 +74,8 @@ class Sighting:
 
     LOST_S = 20.0
     """Seconds without a change after which a node is lost; longer where changes are seen late."""
+    UNKNOWN_S = 90.0
+    """The same before two changes have told how late that is; caches of attributes hold for 60 s."""
 
     def __init__(self, path: str, interval: float) -> None:
         self._path = path
@@ -91,11 +93,12 @@ class Sighting:
         self._looked_at = now
         if document is None or document == self.document:
             return
-        if document.get("instance") == self.instance:
-            self._longest_s = max(self._longest_s, self._silent_s)
-            self._changes += 1
+        if document.get("instance") != self.instance:
+            self._changes = 0
         else:
-            self._longest_s, self._changes = 0.0, 0
+            self._changes += 1
+            if self._changes > 1:
+                self._longest_s = max(self._longest_s, self._silent_s)
         self.document, self._silent_s = document, 0.0
 
     @property
@@ -106,7 +109,8 @@ class Sighting:
     @property
     def is_lost(self) -> bool:
         """Whether nothing has changed for too long."""
-        return self._silent_s > max(self.LOST_S, 5 * self._interval, 2 * self._longest_s)
+        limit = self.LOST_S if self._changes > 1 else self.UNKNOWN_S
+        return self._silent_s > max(limit, 5 * self._interval, 2 * self._longest_s)
 
     @property
     def is_live(self) -> bool:
@@ -476,6 +480,7 @@ class Member(Peers):
         heartbeat = Heartbeat()
         self._files.make_folders(os.path.dirname(self._path))
         self._since = time.monotonic()
+        self._report_at = self._since + 5.0
         while True:
             for number in self._signals.pop_signals():
                 if number in STOP_SIGNALS:
@@ -516,9 +521,8 @@ class Member(Peers):
             self.gave_up = "node 0 did not connect within %d s" % patience
             self.log_note(self.gave_up)
         elif now >= self._report_at:
-            self._report_at = max(self._since + 5.0, now + 60.0)
-            if now - self._since >= 5.0:
-                self.log_note("waiting for node 0")
+            self._report_at = now + 60.0
+            self.log_note("waiting for node 0")
 
     def end_attempt(self, exit_code: int, own: bool) -> None:
         """Tell the others how this node's part of the attempt ended."""

@@ -72,7 +72,6 @@ from hyperpod_jlab.engines.kubernetes.submit.native import (
 from hyperpod_jlab.engines.kubernetes.submit.preflight import blame_field, dry_run, error_finding
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
-    add_run_key,
     build_patched_manifest,
     render,
 )
@@ -118,7 +117,7 @@ async def deliver(
     archive = (
         await asyncio.to_thread(build_archive, bundle.folder) if has_placeholder(document) else None
     )
-    sent = add_run_key(document if archive is None else filled(document, archive))
+    sent = document if archive is None else filled(document, archive)
     object_path = f"{path}/{document['metadata']['name']}"
     job, is_own_run = await create(client, path, sent)
     try:
