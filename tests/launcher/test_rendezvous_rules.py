@@ -84,8 +84,8 @@ class World:
 
     def kinds(self) -> list[str]:
         """Why the attempts ended."""
-        paths = self.status.glob("attempt-*/end.json")
-        paths = sorted(paths, key=lambda path: int(path.parent.name[8:]))
+        found = self.status.glob("attempt-*/end.json")
+        paths = sorted(found, key=lambda path: int(path.parent.name[8:]))
         return [json.loads(path.read_text())["kind"] for path in paths]
 
 

@@ -14,7 +14,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     int_label,
     pod_template,
 )
-from hyperpod_jlab.launcher.contract import RENDEZVOUS_PORT
 
 
 class BatchJob:
@@ -77,7 +76,6 @@ class BatchJob:
                     "clusterIP": "None",
                     "publishNotReadyAddresses": True,
                     "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
-                    "ports": [{"name": "run", "port": RENDEZVOUS_PORT}],
                 },
             }
         ]
