@@ -63,7 +63,7 @@ def open_attempt(
     arguments: NodeArguments,
     members: Optional[Mapping[str, Any]] = None,
 ) -> int:
-    """Open the next attempt, by the first free number (or the one that an unshared bundle is told).
+    """Open the next attempt, by the first free number.
 
     Args:
         files: What makes files.
@@ -71,7 +71,7 @@ def open_attempt(
         arguments: This node's.
         members: The launchers that take part, by node; unless a scheduler has started them with the incarnation.
     """
-    number = arguments.attempt or 1
+    number = 1
     while not files.claim_folder(os.path.join(status, "attempt-%d" % number)):
         number += 1
     claim: Dict[str, Any] = {
@@ -137,12 +137,11 @@ def enter_attempt(
     records = records_folder(bundle, arguments.task)
     status = os.path.join(records, "status")
     files.make_folders(status)
-    if arguments.node_rank == 0 or arguments.unshared:
+    if arguments.node_rank == 0:
         if not arguments.master_port:
             arguments = arguments._replace(master_port=free_port())
         claim_fence(files, status, arguments)
-        if not arguments.unshared:
-            check_not_done(status, arguments.nodes)
+        check_not_done(status, arguments.nodes)
         number = open_attempt(files, status, arguments)
     else:
         number = join_attempt(status, arguments, signals.pause)

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from typing import NoReturn, Optional, Sequence
+from typing import NoReturn, Sequence
 
 from .agent import run_agent
 from .bundle_files import AttemptPaths, BundleFiles, records_folder
@@ -17,9 +17,8 @@ from .claims import enter_attempt, has_restarts_left, is_cancel_requested
 from .contract import EXIT_FENCED, EXIT_LAUNCHER
 from .environments import run_environment
 from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
-from .frames import FileFrames
 from .logs import Outlet
-from .node import Node, Output
+from .node import Node
 from .plan import NodeArguments
 from .ranks import STOPPED_FAILURE
 from .rendezvous import Member, Peers
@@ -96,17 +95,13 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
     bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     outlet = Outlet(1)
-    records = records_folder(bundle, arguments.task)
-    frames = FileFrames(records, outlet.put) if arguments.frames else None
     try:
         files = BundleFiles(bundle)
-        if frames is not None:
-            files.on_record = frames.on_record
         if arguments.incarnation is None:
             return _run_member(files, bundle, arguments, signals)
         attempt_paths, arguments = enter_attempt(files, bundle, arguments, signals)
         peers = Peers(attempt_paths, arguments)
-        node = Node(arguments, attempt_paths, files, signals, Output(outlet, frames), peers)
+        node = Node(arguments, attempt_paths, files, signals, outlet, peers)
     except FencedError as error:
         print_error("another job (%s) already executes this run; this job ends" % error)
         return EXIT_FENCED
@@ -118,7 +113,7 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         return STOPPED_FAILURE.exit_code
     except LauncherError as error:
         print_error(str(error))
-        write_end_observation(bundle, arguments, error, frames)
+        write_end_observation(bundle, arguments, error)
         outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
@@ -147,7 +142,7 @@ def _run_member(files: BundleFiles, bundle: str, arguments: NodeArguments, signa
             return member.outcome()
         paths = AttemptPaths(bundle, records, member.state["attempt"], arguments.node_rank)
         files.make_folders(paths.logs)
-        node = Node(joined, paths, files, signals, Output(Outlet(1), None), member)
+        node = Node(joined, paths, files, signals, Outlet(1), member)
         member.end_attempt(node.run(), node.has_failed_itself)
 
 
@@ -161,7 +156,6 @@ def write_end_observation(
     bundle: str,
     arguments: NodeArguments,
     error: LauncherError,
-    frames: Optional[FileFrames],
 ) -> None:
     """Record the error of a node that came into no attempt, as far as that can be done."""
     folder = os.path.join(records_folder(bundle, arguments.task), "status", "unstarted")
@@ -175,8 +169,6 @@ def write_end_observation(
     }
     with contextlib.suppress(OSError):
         files = BundleFiles(bundle)
-        if frames is not None:
-            files.on_record = frames.on_record
         files.make_folders(folder)
         files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
 
@@ -232,9 +224,6 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     parser.add_argument("--task", type=int)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")
-    parser.add_argument("--unshared", action="store_true")
-    parser.add_argument("--attempt", type=int)
-    parser.add_argument("--frames", action="store_true")
     parser.add_argument("--max-restarts", type=int, default=0)
     parser.add_argument("--time-limit", type=float, metavar="SECONDS")
     parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
@@ -251,8 +240,6 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     arguments = NodeArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("--node-rank must be from 0 to --nodes less 1")
-    if arguments.attempt is not None and (arguments.attempt < 1 or not arguments.unshared):
-        parser.error("--attempt is a number from 1, and goes with --unshared only")
     if arguments.task is not None and arguments.task < 0:
         parser.error("--task is a number from 0")
     return arguments

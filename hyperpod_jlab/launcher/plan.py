@@ -23,9 +23,6 @@ class NodeArguments(NamedTuple):
     task: Optional[int]
     quiet: bool
     wait_attempt: float
-    unshared: bool
-    attempt: Optional[int]
-    frames: bool = False
     max_restarts: int = 0
     time_limit: Optional[float] = None
     patience: float = 3600.0

@@ -204,25 +204,14 @@ class Signals:
     def _on_signal(self, number: int, _frame: object) -> None:
         self._pending.append(number)
 
-    def wait(self, seconds: float, extra_descriptor: Optional[int] = None) -> bool:
-        """Sleep until a signal comes, at most so long.
-
-        Args:
-            seconds: How long.
-            extra_descriptor: A descriptor that wakes too once it can be read.
-
-        Returns:
-            Whether a signal came.
-        """
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes, at most so long."""
         descriptors = [self._wake]
-        if extra_descriptor is not None:
-            descriptors.append(extra_descriptor)
         ready_descriptors, _, _ = select.select(descriptors, [], [], max(0.0, seconds))
         if self._wake in ready_descriptors:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
-        return self._wake in ready_descriptors
 
     def pop_signals(self) -> List[int]:
         """The signals since the last call, children's ends left out."""

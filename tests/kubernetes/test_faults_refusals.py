@@ -44,6 +44,15 @@ async def test_an_image_whose_name_is_none(session: KubernetesSession) -> None:
     assert "Not A Name" in error.message
 
 
+async def test_a_cluster_without_a_claim(sessions: Sessions) -> None:
+    session = sessions(claim=False)
+    error = await refused(session)
+    assert error.code == "no_storage"
+    assert 'storage = { claim = "fsx-claim", mount = "/data" }' in (error.hint or "")
+    preview = await session.hyperpod.submitter.preview(session.request("echo ran"))
+    assert [found.code for found in preview.findings if found.level == "error"] == ["no_storage"]
+
+
 async def test_a_claim_that_does_not_exist(sessions: Sessions) -> None:
     session = sessions(storage={"claim": "nothing", "mount": "/data"})
     error = await refused(session)
@@ -53,8 +62,9 @@ async def test_a_claim_that_does_not_exist(sessions: Sessions) -> None:
 
 
 async def test_a_namespace_that_does_not_exist(sessions: Sessions) -> None:
-    session = sessions(claim=False)
-    nowhere = sessions(claim=False, kubeconfig=None, namespace="no-such-namespace")
+    session = sessions()
+    storage = {"claim": "fsx", "mount": "/data"}
+    nowhere = sessions(claim=False, storage=storage, namespace="no-such-namespace")
     error = await refused_anywhere(nowhere)
     assert error.code == "no_namespace"
     assert "no-such-namespace" in error.message

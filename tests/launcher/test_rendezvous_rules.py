@@ -111,8 +111,6 @@ class Node:
             task=None,
             quiet=True,
             wait_attempt=1,
-            unshared=False,
-            attempt=None,
             **options,
         )
         self.lasts: Callable[[int], tuple[float, int]] = lambda attempt: (1e9, 0)
