@@ -251,6 +251,6 @@ async def sessions(
 
 
 @pytest.fixture
-def session(sessions: Callable[..., KubernetesSession], claim: bool) -> KubernetesSession:
+def session(sessions: Callable[..., KubernetesSession]) -> KubernetesSession:
     """A session of an administrator, whose pods mount the partition."""
     return sessions()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.core.errors import RefusedError
 from tests.kubernetes.fault_fixtures import refused, why
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 
@@ -49,8 +50,8 @@ async def test_a_cluster_without_a_claim(sessions: Sessions) -> None:
     error = await refused(session)
     assert error.code == "no_storage"
     assert 'storage = { claim = "fsx-claim", mount = "/data" }' in (error.hint or "")
-    preview = await session.hyperpod.submitter.preview(session.request("echo ran"))
-    assert [found.code for found in preview.findings if found.level == "error"] == ["no_storage"]
+    with pytest.raises(RefusedError, match="need shared storage"):
+        await session.hyperpod.submitter.preview(session.request("echo ran"))
 
 
 async def test_a_claim_that_does_not_exist(sessions: Sessions) -> None:

@@ -44,7 +44,7 @@ def user(
     """Makes users."""
     bound: list[str] = []
 
-    def make(*roles: str, everywhere: str = "", claim: bool = True) -> KubernetesSession:
+    def make(*roles: str, everywhere: str = "") -> KubernetesSession:
         name = f"user-{uuid4().hex[:6]}"
         rules = [rule for role in (SMALLEST, *roles) for rule in rules_of(role)]
         kubeconfig = kubernetes_cluster.user(name, namespace, rules=rules)
@@ -68,7 +68,7 @@ def user(
                 },
             )
             bound.append(full)
-        return sessions(kubeconfig=kubeconfig, claim=claim)
+        return sessions(kubeconfig=kubeconfig)
 
     yield make
     for name in bound:
