@@ -16,7 +16,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     mapping_at,
     pod_template,
 )
-from hyperpod_jlab.launcher.contract import RENDEZVOUS_PORT
 
 
 class BatchJob(Kind):
@@ -75,7 +74,6 @@ class BatchJob(Kind):
                     "clusterIP": "None",
                     "publishNotReadyAddresses": True,
                     "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
-                    "ports": [{"name": "run", "port": RENDEZVOUS_PORT}],
                 },
             }
         ]

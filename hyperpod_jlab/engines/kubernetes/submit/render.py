@@ -6,9 +6,7 @@ library writes the YAML, so that text stays text.
 
 from __future__ import annotations
 
-import copy
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +65,7 @@ def pod_command(
     return [
         literal(render_input.python or "python3"),
         *map(literal, python_args),
-        "pod",
+        "node",
         *(
             _rendezvous_args(rendezvous)
             if render_input.spec.array is None
@@ -183,41 +181,6 @@ def _key(name: str, reference: str) -> dict[str, str]:
             detail={"field": "environment.secrets"},
         )
     return {"name": match[1], "key": match[3]}
-
-
-# --------------------------------------------------------------------------------------------------
-# The key with which the pods of a run authenticate each other: created with the job, and stored
-# only in the job's object.
-#
-# All users of a shared partition may be able to read the run's files, and pods may run as another
-# user than the submitter. So the key is a variable of the pods: the API server shows it only to
-# users who may read pods of the namespace, and it is not on the file system.
-
-_VARIABLE = "HYPERPOD_MEETING_KEY"
-_PLACEHOLDER = "(created at submit)"
-
-
-def key_environment(nodes: int) -> list[dict[str, Any]]:
-    """The key's placeholder in a manifest; a single pod has no peers."""
-    return [{"name": _VARIABLE, "value": _PLACEHOLDER}] if nodes > 1 else []
-
-
-def add_run_key(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The object to submit: the manifest with a new key, the same in all pod templates."""
-    keyed = copy.deepcopy(dict(document))
-    _insert_key(keyed, secrets.token_hex(16))
-    return keyed
-
-
-def _insert_key(content: Any, key: str) -> None:
-    if isinstance(content, dict):
-        if content.get("name") == _VARIABLE and content.get("value") == _PLACEHOLDER:
-            content["value"] = key
-        for value in content.values():
-            _insert_key(value, key)
-    elif isinstance(content, list):
-        for value in content:
-            _insert_key(value, key)
 
 
 FILENAME = "manifest.yaml"
@@ -388,7 +351,6 @@ def _pod(
         command=kind.wrap(command, spec.resources.nodes),
         env=(
             *pod_environment(),
-            *key_environment(spec.resources.nodes),
             *secret_variables(spec),
         ),
         mounts=(_mount(storage), {"name": "shm", "mountPath": _SHM}),

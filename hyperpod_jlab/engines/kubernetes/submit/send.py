@@ -60,7 +60,6 @@ from hyperpod_jlab.engines.kubernetes.submit.preflight import (
 )
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
-    add_run_key,
     build_patched_manifest,
     render,
 )
@@ -96,9 +95,8 @@ async def deliver(
         RefusedError: The API server rejected the job; everything is rolled back.
         DeniedError: The user may not create the job or its objects; everything is rolled back.
     """
-    sent = add_run_key(document)
     object_path = f"{path}/{document['metadata']['name']}"
-    job, is_own_run = await create(client, path, sent)
+    job, is_own_run = await create(client, path, document)
     try:
         await accompany(client, job, companions)
     except (DeniedError, RefusedError):
