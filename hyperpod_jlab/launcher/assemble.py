@@ -36,6 +36,7 @@ PARTS = (
     "metric_lines",
     "alarms",
     "other_nodes",
+    "webhook",
     "metrics",
     "agent",
     "ranks",

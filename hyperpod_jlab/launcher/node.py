@@ -30,6 +30,7 @@ from .ranks import (
 from .resources import ResourceLog
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
+from .webhook import post_end
 
 STEPS = {
     "the environment": "building the environment",
@@ -425,6 +426,7 @@ class Node:
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
+        post_end(self._attempt_paths, self._arguments.scheduler_id, self._secrets, self._log.note)
         if self._frames is not None:
             self._frames.send_results(self._started_at)
             self._outlet.flush(drain_pause)

@@ -127,7 +127,6 @@ def test_a_comparison_has_steps_and_each_variable_once(hpj):
     [
         (("--metric", "p"), "--metric: 'p' has no '='", "NAME=REGEX"),
         (("--metric", "p=(.)", "--metric", "p=(..)"), "'p' is given twice", "its own name"),
-        (("--alarm-command", ""), "--alarm-command: the command is empty", None),
         (("--stop-on", "nan,hang"), "not one value", "--stop-on nan --stop-on hang"),
         (("--alarm-webhook", "file:///etc/passwd"), "begins with https:// or http://", None),
         (("--alarm-webhook", "${HOOK"), "begins with https:// or http://", None),
