@@ -39,7 +39,7 @@ from .metric_lines import (
 from .other_nodes import newest_steps
 from .processes import Child, Children
 from .system import describe_end, send, topmost_catchers
-from .webhook import Webhook
+from .webhook import Webhook, posted_run_id
 
 EXIT_ALARM = 10
 """The process ended because an alarm is to end the attempt."""
@@ -286,7 +286,7 @@ class MetricsProcess:
     ) -> None:
         self._paths = attempt_paths
         plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
-        self._run_id = plan.get("run_id")
+        self._run_id = posted_run_id(plan, attempt_paths)
         self._nodes = int(plan.get("nodes", 1))
         processes = 1 if plan.get("launcher") == "none" else int(plan.get("processes_per_node", 1))
         patterns = compile_patterns(plan.get("metric_patterns") or {})

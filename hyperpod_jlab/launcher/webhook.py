@@ -79,6 +79,13 @@ class Webhook:
             self._log_note("the webhook failed: %s" % (name.strip() if self._is_secret else error))
 
 
+def posted_run_id(plan: Mapping[str, Any], attempt_paths: AttemptPaths) -> str:
+    """The id of the run, or of the child of an array, as users know it."""
+    bundle, records = attempt_paths.bundle, attempt_paths.records
+    child = "" if records == bundle else "." + os.path.basename(records)
+    return "%s%s" % (plan.get("run_id"), child)
+
+
 class RunEnd(NamedTuple):
     """How a run has ended: `state` is succeeded, failed or cancelled."""
 
@@ -103,7 +110,8 @@ def post_end(
         if end is None or not BundleFiles(attempt_paths.bundle).write_once(mark, end._asdict()):
             return
         webhook = Webhook(options["webhook"], secrets, log_note)
-        document: Dict[str, Any] = {"run_id": plan["run_id"], "node_rank": attempt_paths.node_rank}
+        run_id, node_rank = posted_run_id(plan, attempt_paths), attempt_paths.node_rank
+        document: Dict[str, Any] = {"run_id": run_id, "node_rank": node_rank}
         document.update(code=end.state, message=end.message, rank=None, since=time.time())
         webhook.post(document)
         webhook.finish(webhook.TIMEOUT_S)

@@ -31,6 +31,14 @@ def test_a_run_that_succeeded(bundle, webhook):
     }
 
 
+def test_a_child_of_an_array_is_a_run(bundle, webhook):
+    bundle.shell("echo step 1 loss nan", **plan_of(webhook))
+    for task in (3, 7):
+        assert bundle.run(0, 1, f"--task={task}").returncode == 0
+    told = [(one["run_id"], one["code"]) for one in webhook.posted]
+    assert told == [(f"test-run.{task}", code) for task in (3, 7) for code in ("nan", "succeeded")]
+
+
 def test_of_several_nodes_the_last_one_tells(bundle, webhook):
     text = "import os, time; time.sleep(3 * (os.environ['NODE_RANK'] == '0'))"
     bundle.script(text, nodes=2, **plan_of(webhook))
