@@ -74,10 +74,10 @@ class MetricFile:
 
 
 class Spacing:
-    """Keeps the file small: the more records a rank has, the farther apart those of one line's kind get. The newest is never lost."""
+    """Keeps the file small: a rank that has many records gets them farther apart, those of each line's kind. The newest is never lost."""
 
-    GAPS = ((20_000, 0.0), (50_000, 0.5), (100_000, 2.0))
-    WIDEST_S = 10.0
+    FREE = 20_000
+    GAP_S = 5.0
     MAX_KINDS, MAX_KEY = 300, 20
 
     def __init__(self) -> None:
@@ -90,8 +90,8 @@ class Spacing:
         key = tuple(document["values"])[: self.MAX_KEY]
         if len(self._written_at) > self.MAX_KINDS:
             self._written_at.clear()
-        gap = next((gap for count, gap in self.GAPS if self._count < count), self.WIDEST_S)
-        if gap and now - self._written_at.get(key, float("-inf")) < gap:
+        is_close = now - self._written_at.get(key, float("-inf")) < self.GAP_S
+        if is_close and self._count >= self.FREE:
             self._pending[key] = document
             return []
         self._pending.pop(key, None)
@@ -133,6 +133,8 @@ class RankReader:
         self._offset = 0
         self._rest = b""
         self._is_cut = False
+        self._is_behind_bar = False
+        """The last line's beginning was a bar, which is read already."""
         self._progress: Optional[Tuple[Optional[int], Optional[int]]] = None
         self._progress_at = float("-inf")
 
@@ -143,17 +145,19 @@ class RankReader:
         data = self._new_bytes()
         if data:
             self.course.take_output(now)
+        found: List[LineNumbers] = []
         for line in self._lines(data, is_last):
-            for numbers in self._parser.read(line):
-                self._take(numbers, now, records, alarms)
+            found += self._parser.read(line, self._is_behind_bar)
+            self._is_behind_bar = False
         printed_at = self.course.printed_at or now
         is_resting = now - printed_at >= self.BAR_REST_S
         if (self._parser.awaits_bar or is_resting) and is_whole_bar(self._rest):
-            for numbers in self._parser.read(self._rest):  # read again later, which tells nothing
-                self._take(numbers, now, records, alarms)
-        if self._parser.has_pending and (is_last or is_resting):
-            for numbers in self._parser.flush():
-                self._take(numbers, now, records, alarms)
+            found += self._parser.read(self._rest, self._is_behind_bar)
+            self._rest, self._is_behind_bar = b"", True
+        if is_last or is_resting:
+            found += self._parser.flush()
+        for numbers in found:
+            self._take(numbers, now, records, alarms)
         while self._parser.slow_patterns:
             name = self._parser.slow_patterns.pop()
             write_note(
@@ -225,32 +229,26 @@ class RankReader:
         if not data and not is_last:
             return []
         text = (self._rest + data).replace(b"\r", b"\n")
-        body, _, self._rest = text.rpartition(b"\n")
-        if is_last:
-            body, self._rest = text, b""
+        body, _, self._rest = (text, b"", b"") if is_last else text.rpartition(b"\n")
         if len(self._rest) > self.CHUNK:
             self._rest = b""
         if not self._patterns and not may_have_numbers(body):
+            self._is_behind_bar = self._is_behind_bar and not body
             return []
         lines = body.split(b"\n")
         if len(lines) <= self.MAX_LINES:
             return lines
-        chosen: Dict[int, bytes] = {}
+        chosen: List[int] = []
+        for number in range(len(lines) - 1, max(-1, len(lines) - 1 - self.MAX_SCANNED), -1):
+            if may_have_numbers(lines[number]) or self._parser.has_own_values(lines[number]):
+                chosen.append(number)
+            if len(chosen) == self.MAX_LINES:
+                break
         lowered = body.lower()
         bad = NOT_FINITE.search(lowered)
         if bad is not None:
-            number = lowered.count(b"\n", 0, bad.start())
-            chosen[number] = lines[number]
-        first = max(0, len(lines) - self.MAX_SCANNED)
-        for number in range(len(lines) - 1, first - 1, -1):
-            if self._is_wanted(lines[number]):
-                chosen[number] = lines[number]
-            if len(chosen) >= self.MAX_LINES:
-                break
-        return [chosen[number] for number in sorted(chosen)]
-
-    def _is_wanted(self, line: bytes) -> bool:
-        return may_have_numbers(line) or self._parser.has_own_values(line)
+            chosen.append(lowered.count(b"\n", 0, bad.start()))
+        return [lines[number] for number in sorted(set(chosen))]
 
 
 def write_note(text: str) -> None:
