@@ -233,7 +233,7 @@ class RankReader:
         if len(self._rest) > self.CHUNK:
             self._rest = b""
         if not self._patterns and not may_have_numbers(body):
-            self._is_behind_bar = self._is_behind_bar and not body
+            self._is_behind_bar = self._is_behind_bar and b"\n" not in text
             return []
         lines = body.split(b"\n")
         if len(lines) <= self.MAX_LINES:
@@ -248,6 +248,7 @@ class RankReader:
         bad = NOT_FINITE.search(lowered)
         if bad is not None:
             chosen.append(lowered.count(b"\n", 0, bad.start()))
+        self._is_behind_bar = self._is_behind_bar and 0 in chosen
         return [lines[number] for number in sorted(set(chosen))]
 
 
