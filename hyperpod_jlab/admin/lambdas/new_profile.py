@@ -160,8 +160,9 @@ async def _wire_targets(
         log.error("none of %s: %s", ", ".join(sorted({target.words for target in targets})), error)  # noqa: TRY400
         return {target.message for target in targets}
     late_targets = _unfinished_names(outcome)
-    retry_all = not outcome.planned or (private and outcome.without_folders is not None)
-    return {target.message for target in targets if retry_all or target.words in late_targets}
+    return {
+        target.message for target in targets if not outcome.planned or target.words in late_targets
+    }
 
 
 def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:

@@ -8,8 +8,8 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypedDict, Unpack, cast
 
@@ -18,11 +18,9 @@ from hyperpod_jlab.admin.fsx.aws import is_in_use
 from hyperpod_jlab.admin.fsx.folders import (
     FolderProvisioner,
     RemoteFolderProvisioner,
-    open_controller_task,
 )
 from hyperpod_jlab.admin.fsx.models import (
     EntryStep,
-    Folder,
     FolderStep,
     GroupStep,
     PlanStep,
@@ -108,7 +106,6 @@ class ReconcileOutcome:
         waiting_steps: What waits for something or for a decision.
         failed: What failed.
         remaining: What there was no time for.
-        without_folders: Why folders could not be read.
     """
 
     planned: bool = False
@@ -117,7 +114,6 @@ class ReconcileOutcome:
     waiting_steps: list[PlanStep] = field(default_factory=list)
     failed: list[StepResult] = field(default_factory=list)
     remaining: list[PlanStep] = field(default_factory=list)
-    without_folders: HyperpodError | None = None
 
     @property
     def total(self) -> int:
@@ -149,8 +145,6 @@ class ReconcileOutcome:
                 f"timed out before {len(self.remaining)}: "
                 + _join_some(failure.target for failure in self.remaining)
             )
-        if self.without_folders:
-            parts.append(str(self.without_folders))
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
@@ -331,36 +325,8 @@ def to_log_data(outcome: ReconcileOutcome) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The folder provisioner of a function: a Job of the Kubernetes cluster behind the HyperPod cluster,
-# a session on the controller of a Slurm cluster, or none.
-
-
-class FoldersOutOfReachError(UnreachableError):
-    """Folders cannot be read on the cluster's controller. Steps without folders are still possible."""
-
-    default_code = "folders_out_of_reach"
-
-
-@contextmanager
-def _unreachable_error() -> Iterator[None]:
-    try:
-        yield
-    except HyperpodError as error:
-        message = f"folders cannot be checked: {error.message}"
-        raise FoldersOutOfReachError(message, hint=error.hint, detail=error.detail) from error
-
-
-class _ControllerProvisioner(RemoteFolderProvisioner):
-    """Provisions folders by sessions on a cluster's controller."""
-
-    async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """See `FolderProvisioner`.
-
-        Raises:
-            FoldersOutOfReachError: They cannot be looked at.
-        """
-        with _unreachable_error():
-            return await super().look(paths)
+# The folder provisioner of a function: a Job of the Kubernetes cluster behind the HyperPod cluster, or
+# none: then the timer on the cluster creates folders.
 
 
 @asynccontextmanager
@@ -375,16 +341,8 @@ async def open_provisioner(
 
     Raises:
         InvalidInputError: A Job is configured without cluster, claim or image; or the cluster is not on EKS.
-        FoldersOutOfReachError: The controller is configured, but cannot be found.
         HyperpodError: The cluster cannot be read; see `aws.errors`.
     """
-    if settings.folders == "cluster" and settings.cluster is not None:
-        with _unreachable_error():
-            controller_task = await open_controller_task(
-                aws, settings.cluster, settings.controller_group, settings.file_system
-            )
-        yield None if controller_task is None else _ControllerProvisioner(controller_task)
-        return
     if settings.folders != "kubernetes":
         yield None
         return
@@ -399,7 +357,7 @@ async def open_provisioner(
     if description.eks_arn is None:
         raise InvalidInputError(
             f"Folders: the cluster {cluster} is not on EKS",
-            hint="use Folders: cluster for Slurm",
+            hint="use Folders: timer for Slurm",
             detail={"field": "Folders"},
         )
     # Slow to import, and rarely needed.
@@ -444,19 +402,13 @@ async def converge_with_folders(
     limit: Limit,
     **options: Unpack[ConvergeOptions],
 ) -> ReconcileOutcome:
-    """Reconcile, with the stack's folder provisioner. If the controller is unreachable, applies all steps without folders (`ReconcileOutcome.without_folders`).
+    """Reconcile, with the stack's folder provisioner.
 
     Raises:
         HyperpodError: See `open_provisioner` and `apply.converge`.
     """
-    try:
-        async with open_provisioner(settings, Aws()) as provisioner:
-            return await converge_and_log(wiring, limit, provisioner, **options)
-    except FoldersOutOfReachError as error:
-        logger.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
-        outcome = await converge_and_log(wiring, limit, **options)
-        outcome.without_folders = error
-        return outcome
+    async with open_provisioner(settings, Aws()) as provisioner:
+        return await converge_and_log(wiring, limit, provisioner, **options)
 
 
 async def converge_and_log(
