@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.answer import StackResponse
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.admin.lambdas.work import (
@@ -215,7 +216,7 @@ async def _remove_mounts(
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise
         log.info("there is nothing to remove: %s", error)
-        return ReconcileOutcome(planned=True)
+        return ReconcileOutcome(steps=())
 
 
 def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) -> None:

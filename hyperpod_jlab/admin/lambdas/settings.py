@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hyperpod_jlab.admin.fsx.aws import ProfileSubset
 from hyperpod_jlab.admin.fsx.models import FOLDER, MAX_PATH_LENGTH, MAX_UID, DesiredState, Mode
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.aws.permissions import (
     ANY_RESOURCE,
     CLUSTER,

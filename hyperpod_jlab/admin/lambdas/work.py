@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypedDict, Unpack, cast
+from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
@@ -24,9 +24,9 @@ from hyperpod_jlab.admin.fsx.models import (
     FolderStep,
     GroupStep,
     PlanStep,
-    StoragePlan,
 )
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
@@ -97,28 +97,79 @@ _MAX_NAMED = 8
 
 @dataclass
 class ReconcileOutcome:
-    """The result of a reconciliation.
+    """The result of a reconciliation: the last plan, and what became of its steps.
 
     Attributes:
-        planned: Whether there was time for a plan.
-        done: What was changed.
-        settled_count: Number of steps in the desired state.
-        waiting_steps: What waits for something or for a decision.
-        failed: What failed.
-        remaining: What there was no time for.
+        earlier: What earlier rounds have changed.
+        steps: The last plan's steps; None: there was no time for a plan.
+        results: The results of steps, by target.
     """
 
-    planned: bool = False
-    done: list[PlanStep] = field(default_factory=list)
-    settled_count: int = 0
-    waiting_steps: list[PlanStep] = field(default_factory=list)
-    failed: list[StepResult] = field(default_factory=list)
-    remaining: list[PlanStep] = field(default_factory=list)
+    earlier: tuple[PlanStep, ...] = ()
+    steps: tuple[PlanStep, ...] | None = None
+    results: dict[str, StepResult] = field(default_factory=dict)
+
+    @property
+    def planned(self) -> bool:
+        """Whether there was time for a plan."""
+        return self.steps is not None
+
+    @property
+    def done(self) -> tuple[PlanStep, ...]:
+        """What was changed, in all rounds."""
+        results = (self.results.get(step.target) for step in self.steps or ())
+        return (*self.earlier, *(result.step for result in results if result and result.done))
+
+    @property
+    def settled_count(self) -> int:
+        """Number of steps in the desired state."""
+        return sum(self._fate(step) == "settled" for step in self.steps or ())
+
+    @property
+    def waiting_steps(self) -> list[PlanStep]:
+        """What waits for something or for a decision."""
+        return self._with_fate("waiting")
+
+    @property
+    def remaining(self) -> list[PlanStep]:
+        """What there was no time for."""
+        return self._with_fate("remaining")
+
+    @property
+    def failed(self) -> list[StepResult]:
+        """What failed."""
+        return [self.results[step.target] for step in self._with_fate("failed")]
+
+    def _with_fate(self, fate: str) -> list[PlanStep]:
+        steps = [step for step in self.steps or () if self._fate(step) == fate]
+        return [
+            self.results[step.target].step if step.target in self.results else step
+            for step in steps
+        ]
+
+    def _fate(self, step: PlanStep) -> Literal["settled", "failed", "waiting", "remaining"]:
+        result = self.results.get(step.target)
+        current = step if result is None else result.step
+        if result is not None and result.error is not None and not _is_remote_folder(result):
+            return "failed"
+        if current.state == "done" or (result is not None and result.done):
+            return "settled"
+        return "remaining" if result is None and current.state == "to do" else "waiting"
 
     @property
     def total(self) -> int:
         """All steps of the last plan."""
-        return self.settled_count + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
+        return len(self.steps or ())
+
+    def can_continue(self) -> bool:
+        """Whether another round may achieve more."""
+        errors = [result.error for result in self.results.values()]
+        return self.waits_for_sagemaker() or any(map(is_transient, errors))
+
+    def waits_for_sagemaker(self) -> bool:
+        """Whether a step becomes possible once SageMaker has finished an update."""
+        errors = [result.error for result in self.results.values()]
+        return any(map(waits_for_sagemaker, self.steps or ())) or any(map(is_in_use, errors))
 
     def words(self) -> str:
         """The result as a sentence."""
@@ -179,7 +230,6 @@ async def converge(
     reconciler: Reconciler,
     limit: Limit,
     *,
-    concerns: Callable[[PlanStep], bool] | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
     waits: bool = False,
 ) -> ReconcileOutcome:
@@ -188,7 +238,6 @@ async def converge(
     Args:
         reconciler: Plans and applies.
         limit: The time limit.
-        concerns: Which steps to apply, independent of other work; None: all.
         on_progress: Called with the progress, as text.
         waits: Whether to wait for SageMaker's updates in progress, until the time limit.
 
@@ -198,107 +247,47 @@ async def converge(
     """
     outcome = ReconcileOutcome()
     for number in itertools.count():
-        work = _Round(reconciler, concerns, on_progress, outcome.done)
+        latest = ReconcileOutcome(outcome.done)
         try:
             async with asyncio.timeout(limit.work_seconds()):
                 await asyncio.sleep(min(number * _PAUSE_S, _MAX_PAUSE_S))
-                await work.run()
+                await _run_round(reconciler, latest, on_progress)
         except TimeoutError:
-            if work.plan is None:
+            if not latest.planned:
                 return outcome  # from the previous round
         except UnreachableError:
             if number + 1 >= MAX_ROUNDS or limit.work_seconds() == 0:
                 raise
             continue
-        outcome = work.outcome()
-        if not work.can_continue() or (
-            number + 1 >= MAX_ROUNDS and not (waits and work.waits_for_sagemaker())
+        outcome = latest
+        if not outcome.can_continue() or (
+            number + 1 >= MAX_ROUNDS and not (waits and outcome.waits_for_sagemaker())
         ):
             break
     return outcome
 
 
-class _Round:
-    """One plan and its steps."""
-
-    def __init__(
-        self,
-        reconciler: Reconciler,
-        concerns: Callable[[PlanStep], bool] | None,
-        on_progress: Callable[[str], None],
-        done_steps: list[PlanStep],
-    ) -> None:
-        self._reconciler, self._concerns, self._on_progress = (
-            reconciler,
-            concerns,
-            on_progress,
-        )
-        self._done = list(done_steps)
-        self._results: dict[str, StepResult] = {}
-        self.plan: StoragePlan | None = None
-
-    async def run(self) -> None:
-        """Plan, and apply the steps."""
-        actual, storage_plan = await self._reconciler.plan()
-        raise_on_error(list(storage_plan.findings))
-        steps = tuple(filter(self._concerns or (lambda _: True), storage_plan.steps))
-        self.plan = replace(storage_plan, steps=steps)
-        # Waiting steps are left for the next round: one profile in creation must not delay all
-        # others.
-        plan_to_do = replace(
-            storage_plan, steps=tuple(step for step in steps if step.state == "to do")
-        )
-        self._on_progress(f"none of {len(steps)} steps was checked")
-        if not plan_to_do.steps and actual.claim is None:
-            return
-        # Changes to the whole domain need a claim, and a final pass (`admin.fsx.apply`).
-        is_whole_domain = self._concerns is None
-        results = (
-            self._reconciler.apply(actual, plan_to_do)
-            if is_whole_domain
-            else self._reconciler.executor(actual).apply(plan_to_do)
-        )
-        async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
-            async for result in results:
-                self._results[result.step.target] = result
-                self._tell(result, len(steps))
-
-    def _tell(self, result: StepResult, total: int) -> None:
-        self._on_progress(f"{len(self._results)} of {total} steps were checked")
-        if result.done:
-            log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
-        elif result.error is not None and not _is_remote_folder(result):
-            log.warning("%s: %s", result.step.target, result.error)
-
-    def outcome(self) -> ReconcileOutcome:
-        """What became of it."""
-        partial_outcome = ReconcileOutcome(planned=True, done=self._done)
-        for planned in self.plan.steps if self.plan else ():
-            result = self._results.get(planned.target)
-            step = planned if result is None else result.step
-            if result is not None and result.done:
-                partial_outcome.settled_count += 1
-                partial_outcome.done.append(step)
-            elif result is not None and result.error is not None and not _is_remote_folder(result):
-                partial_outcome.failed.append(result)
-            elif step.state == "done":
-                partial_outcome.settled_count += 1
-            elif result is not None or step.state != "to do":
-                partial_outcome.waiting_steps.append(step)
-            else:
-                partial_outcome.remaining.append(step)
-        return partial_outcome
-
-    def can_continue(self) -> bool:
-        """Whether another round may achieve more."""
-        errors = [result.error for result in self._results.values()]
-        return self.waits_for_sagemaker() or any(map(is_transient, errors))
-
-    def waits_for_sagemaker(self) -> bool:
-        """Whether a step becomes possible once SageMaker has finished an update."""
-        errors = [item.error for item in self._results.values()]
-        updating_steps = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
-        return any(updating_steps) or any(map(is_in_use, errors))
+async def _run_round(
+    reconciler: Reconciler, outcome: ReconcileOutcome, on_progress: Callable[[str], None]
+) -> None:
+    """Plan, and apply the steps; `outcome` has what was achieved even if time runs out in between."""
+    actual, storage_plan = await reconciler.plan()
+    raise_on_error(list(storage_plan.findings))
+    outcome.steps = storage_plan.steps
+    # Waiting steps are left for the next round: one profile in creation must not delay all others.
+    to_do = tuple(step for step in storage_plan.steps if step.state == "to do")
+    on_progress(f"none of {outcome.total} steps was checked")
+    if not to_do and actual.claim is None:
+        return
+    results = reconciler.apply(actual, replace(storage_plan, steps=to_do))
+    async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
+        async for result in results:
+            outcome.results[result.step.target] = result
+            on_progress(f"{len(outcome.results)} of {outcome.total} steps were checked")
+            if result.done:
+                log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
+            elif result.error is not None and not _is_remote_folder(result):
+                log.warning("%s: %s", result.step.target, result.error)
 
 
 def _is_remote_folder(result: StepResult) -> bool:
@@ -391,7 +380,6 @@ def enable_logging() -> None:
 class ConvergeOptions(TypedDict, total=False):
     """See `apply.converge`."""
 
-    concerns: Callable[[PlanStep], bool] | None
     on_progress: Callable[[str], None]
     waits: bool
 
