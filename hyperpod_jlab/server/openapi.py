@@ -59,6 +59,7 @@ _NAMES = {
     "StorageMounts": "AdminMounts",
     "ClusterEvent": "HyperpodEventDetail",
     "TimeSeries": "HyperpodMetric",
+    "AdminRights": "AdminRightsAnswer",
     "DomainChoice": "AdminDomain",
     "EventRow": "HyperpodEvent",
     "FileSystem": "AwsFileSystem",

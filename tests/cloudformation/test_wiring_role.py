@@ -13,7 +13,7 @@ from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import DesiredState
 from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.custom_resource import WiredTarget
-from hyperpod_jlab.admin.lambdas.work import Limit, converge_and_log
+from hyperpod_jlab.admin.lambdas.work import Limit, converge
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import HyperpodError
 from testbed.aws.iam import Asked, Policy, decide
@@ -51,7 +51,7 @@ def run(disk):
         for wiring in (made, WiredTarget(DOMAIN, FILE_SYSTEM).empty_request()):
             try:
                 outcome = asyncio.run(
-                    converge_and_log(wiring, Limit(FiveMinutes()), LocalFolderProvisioner(disk))
+                    converge(wiring, Limit(FiveMinutes()), LocalFolderProvisioner(disk))
                 )
             except HyperpodError as error:
                 words.append(str(error))

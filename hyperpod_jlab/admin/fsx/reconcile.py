@@ -267,9 +267,7 @@ class Reconciler:
                 hint="use --cluster with the HyperPod cluster that mounts it, or --file-system fs-...",
                 detail={"field": "file_system"},
             )
-        placeholder = HyperpodCluster(name, name, await self._aws.region(), "")
-        description = await describe_cluster(self._aws, placeholder)
-        mounted = _cluster_file_systems(description)
+        mounted = _cluster_file_systems(await _describe(self._aws, name))
         if len(mounted) != 1:
             systems = ", ".join(mounted) if mounted else "no file system that AWS knows"
             raise InvalidInputError(
@@ -322,7 +320,7 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     region = await aws.region()
     if name is None:
         return {"region": region}
-    description = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
+    description = await _describe(aws, name)
     eks = description.eks_arn.rpartition("/")[2] if description.eks_arn else None
     mounted = _cluster_file_systems(description)
     return {
@@ -349,9 +347,7 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         HyperpodError: See `aws.errors`.
     """
     try:
-        description = await describe_cluster(
-            aws, HyperpodCluster(name, name, await aws.region(), "")
-        )
+        description = await _describe(aws, name)
     except (DeniedError, NotFoundError):
         return None
     mount_points = {
@@ -361,6 +357,10 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         if file_system in {None, storage.dns_name.partition(".")[0]}
     }
     return mount_points.pop() if len(mount_points) == 1 else None
+
+
+async def _describe(aws: Aws, name: str) -> HyperpodCluster:
+    return await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
 
 
 def _cluster_file_systems(cluster: HyperpodCluster) -> list[str]:

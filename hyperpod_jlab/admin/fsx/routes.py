@@ -14,7 +14,7 @@ from pydantic import Field
 from hyperpod_jlab.admin.fsx.models import Effect, RowState, StepRow
 from hyperpod_jlab.admin.fsx.mounts import StorageMounts
 from hyperpod_jlab.admin.fsx.request import ProvisionerOptions, StorageRequest
-from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
+from hyperpod_jlab.admin.fsx.service import AdminRights, DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
 # --------------------------------------------------------------------------------------------------
 # Responses of the Admin page.
-
-
-@dataclass(frozen=True)
-class AdminRightsAnswer:
-    """Whether the Admin page is offered: the server's role must have permission to change user profiles of the domain. Else `reason` says why not."""
-
-    offered: bool
-    domain: str | None
-    reason: HyperpodError | None
 
 
 @dataclass(frozen=True)
@@ -232,10 +223,9 @@ class AdminApplyBody(RequestModel):
     """The plan's `id`."""
 
 
-async def show_admin_rights(call: Call) -> AdminRightsAnswer:
+async def show_admin_rights(call: Call) -> AdminRights:
     """Check whether the Admin page is offered to this server's user. The answer is cached for an hour."""
-    result = await (await call.process.admin()).rights.look()
-    return AdminRightsAnswer(result.offered, result.domain, result.reason)
+    return await (await call.process.admin()).rights.look()
 
 
 async def list_admin_choices(call: Call) -> AdminChoices:

@@ -118,15 +118,10 @@ async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
         FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids
     )
     choices = [
-        FileSystemChoice(
-            domain_choice.id,
-            domain_choice.name,
-            domain_choice.state,
-            mounts.get(domain_choice.id, ()),
-        )
-        for domain_choice in (*file_systems, *unlisted)
+        replace(file_system, clusters=mounts.get(file_system.id, ()))
+        for file_system in (*file_systems, *unlisted)
     ]
-    choices.sort(key=lambda domain_choice: (not domain_choice.clusters, domain_choice.id))
+    choices.sort(key=lambda file_system: (not file_system.clusters, file_system.id))
     return AdminTargets(domains, tuple(choices), tuple(notes))
 
 
@@ -512,16 +507,12 @@ _CERTAIN_CODES = frozenset({"missing_right"})
 
 @dataclass(frozen=True)
 class AdminRights:
-    """Whether the Admin page is offered.
-
-    Attributes:
-        offered: AWS grants this process permission to change user profiles of the domain.
-        domain: The domain: this space's, else the first of the region; None: none is known.
-        reason: Why it is not offered.
-    """
+    """Whether the Admin page is offered: the server's role must have permission to change user profiles of the domain. Else `reason` says why not."""
 
     offered: bool
     domain: str | None = None
+    """This space's domain, else the first of the region; None: none is known."""
+
     reason: HyperpodError | None = None
 
 

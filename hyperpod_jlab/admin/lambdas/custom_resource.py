@@ -21,7 +21,7 @@ from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
     Limit,
     ReconcileOutcome,
-    converge_and_log,
+    converge,
     converge_with_folders,
     enable_logging,
     is_for_domain,
@@ -209,9 +209,7 @@ async def _remove_mounts(
         HyperpodError: The actual state cannot be read.
     """
     try:
-        return await converge_and_log(
-            wired.empty_request(), limit, on_progress=_progress_logger(response)
-        )
+        return await converge(wired.empty_request(), limit, on_progress=_progress_logger(response))
     except NotFoundError as error:
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise

@@ -145,30 +145,20 @@ class StackSettings(BaseModel):
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
-    def wiring(
-        self, *, removes_mounts: bool = False, subset: ProfileSubset | None = None
-    ) -> StorageRequest:
-        """What is to be there.
+    def wiring(self, subset: ProfileSubset | None = None) -> StorageRequest:
+        """The request.
 
         Args:
-            removes_mounts: Whether nothing of ours is.
-            subset: Only these are looked at.
+            subset: Only these are read.
         """
         desired = DesiredState(
-            None if removes_mounts else self.mode,
+            self.mode,
             self.shared_path,
-            take_over=self.take_over == "true" and not removes_mounts,
+            take_over=self.take_over == "true",
             cluster_user=self.cluster_user,
             folders_are_there=self.folders == "none",
         )
-        return StorageRequest(
-            self.domain,
-            desired,
-            self.cluster,
-            self.file_system,
-            subset=subset,
-            may_be_missing=removes_mounts,
-        )
+        return StorageRequest(self.domain, desired, self.cluster, self.file_system, subset=subset)
 
 
 PROPERTIES: tuple[str, ...] = tuple(

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypedDict, Unpack, cast
+from typing import Any, Literal, Protocol, cast
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
@@ -227,17 +227,19 @@ def waits_for_sagemaker(step: PlanStep) -> bool:
 
 
 async def converge(
-    reconciler: Reconciler,
+    request: StorageRequest,
     limit: Limit,
+    provisioner: FolderProvisioner | None = None,
     *,
     on_progress: Callable[[str], None] = lambda _: None,
     waits: bool = False,
 ) -> ReconcileOutcome:
-    """Reconcile, as far as time allows.
+    """Reconcile, as far as time allows, and log the result as a line of JSON for CloudWatch's metric filters and queries.
 
     Args:
-        reconciler: Plans and applies.
+        request: The request.
         limit: The time limit.
+        provisioner: Provisions folders; None: no folders are provisioned.
         on_progress: Called with the progress, as text.
         waits: Whether to wait for SageMaker's updates in progress, until the time limit.
 
@@ -245,7 +247,7 @@ async def converge(
         RefusedError: The plan has a finding of level ``error``.
         HyperpodError: The actual state cannot be read.
     """
-    outcome = ReconcileOutcome()
+    outcome, reconciler = ReconcileOutcome(), Reconciler(Aws(), request, provisioner=provisioner)
     for number in itertools.count():
         latest = ReconcileOutcome(outcome.done)
         try:
@@ -254,7 +256,7 @@ async def converge(
                 await _run_round(reconciler, latest, on_progress)
         except TimeoutError:
             if not latest.planned:
-                return outcome  # from the previous round
+                break  # the outcome of the previous round counts
         except UnreachableError:
             if number + 1 >= MAX_ROUNDS or limit.work_seconds() == 0:
                 raise
@@ -264,7 +266,26 @@ async def converge(
             number + 1 >= MAX_ROUNDS and not (waits and outcome.waits_for_sagemaker())
         ):
             break
+    report = {"domain": request.domain, "mode": request.wanted.mode, **to_log_data(outcome)}
+    log.info("%s", json.dumps(report))
     return outcome
+
+
+async def converge_with_folders(
+    settings: StackSettings,
+    request: StorageRequest,
+    limit: Limit,
+    *,
+    on_progress: Callable[[str], None] = lambda _: None,
+    waits: bool = False,
+) -> ReconcileOutcome:
+    """The same, with the stack's folder provisioner.
+
+    Raises:
+        HyperpodError: See `open_provisioner` and `converge`.
+    """
+    async with open_provisioner(settings, Aws()) as provisioner:
+        return await converge(request, limit, provisioner, on_progress=on_progress, waits=waits)
 
 
 async def _run_round(
@@ -366,60 +387,6 @@ async def open_provisioner(
         await connection.close()
 
 
-# --------------------------------------------------------------------------------------------------
-# Shared by all handlers: logging for CloudWatch, and a reconciliation within the time limit.
-
-logger = logging.getLogger(__name__)
-
-
 def enable_logging() -> None:
-    """Enable our log messages: Lambda's default level hides everything below warnings."""
+    """Enable our log messages for CloudWatch: Lambda's default level hides everything below warnings."""
     logging.getLogger("hyperpod_jlab").setLevel(logging.INFO)
-
-
-class ConvergeOptions(TypedDict, total=False):
-    """See `apply.converge`."""
-
-    on_progress: Callable[[str], None]
-    waits: bool
-
-
-async def converge_with_folders(
-    settings: StackSettings,
-    wiring: StorageRequest,
-    limit: Limit,
-    **options: Unpack[ConvergeOptions],
-) -> ReconcileOutcome:
-    """Reconcile, with the stack's folder provisioner.
-
-    Raises:
-        HyperpodError: See `open_provisioner` and `apply.converge`.
-    """
-    async with open_provisioner(settings, Aws()) as provisioner:
-        return await converge_and_log(wiring, limit, provisioner, **options)
-
-
-async def converge_and_log(
-    wiring: StorageRequest,
-    limit: Limit,
-    provisioner: FolderProvisioner | None = None,
-    **options: Unpack[ConvergeOptions],
-) -> ReconcileOutcome:
-    """Reconcile, and log the result as a line of JSON.
-
-    Raises:
-        HyperpodError: See `apply.converge`.
-    """
-    outcome = await converge(Reconciler(Aws(), wiring, provisioner=provisioner), limit, **options)
-    logger.info("%s", report(wiring, outcome))
-    return outcome
-
-
-def report(wiring: StorageRequest, outcome: ReconcileOutcome) -> str:
-    """One line of JSON, for CloudWatch's metric filters and queries."""
-    document: dict[str, Any] = {
-        "domain": wiring.domain,
-        "mode": wiring.wanted.mode,
-        **to_log_data(outcome),
-    }
-    return json.dumps(document)
