@@ -267,7 +267,7 @@ class Reconciler:
                 hint="use --cluster with the HyperPod cluster that mounts it, or --file-system fs-...",
                 detail={"field": "file_system"},
             )
-        mounted = _cluster_file_systems(await _describe(self._aws, name))
+        mounted = _cluster_file_systems(await describe_by_name(self._aws, name))
         if len(mounted) != 1:
             systems = ", ".join(mounted) if mounted else "no file system that AWS knows"
             raise InvalidInputError(
@@ -320,7 +320,7 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     region = await aws.region()
     if name is None:
         return {"region": region}
-    description = await _describe(aws, name)
+    description = await describe_by_name(aws, name)
     eks = description.eks_arn.rpartition("/")[2] if description.eks_arn else None
     mounted = _cluster_file_systems(description)
     return {
@@ -347,7 +347,7 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         HyperpodError: See `aws.errors`.
     """
     try:
-        description = await _describe(aws, name)
+        description = await describe_by_name(aws, name)
     except (DeniedError, NotFoundError):
         return None
     mount_points = {
@@ -359,7 +359,8 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
     return mount_points.pop() if len(mount_points) == 1 else None
 
 
-async def _describe(aws: Aws, name: str) -> HyperpodCluster:
+async def describe_by_name(aws: Aws, name: str) -> HyperpodCluster:
+    """A cluster by its name in the region; for errors see `aws.clusters.describe_cluster`."""
     return await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
 
 

@@ -158,14 +158,23 @@ async def _remove_replaced(
         _check(await _remove_mounts(removed, response, limit), reconciled=False)
 
 
+async def _target_of(properties: Any) -> WiredTarget:
+    """The target of properties.
+
+    Raises:
+        InvalidInputError: They are invalid.
+        NotFoundError: The cluster does not exist.
+    """
+    settings = StackSettings.from_properties(properties)
+    return WiredTarget(settings.domain, await Reconciler(Aws(), settings.wiring()).file_system())
+
+
 async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
     """The target before an update; None if those properties were invalid too."""
     try:
-        settings = StackSettings.from_properties(event.get("OldResourceProperties"))
-        file_system = await Reconciler(Aws(), settings.wiring()).file_system()
+        return await _target_of(event.get("OldResourceProperties"))
     except (InvalidInputError, NotFoundError):
         return None
-    return WiredTarget(settings.domain, file_system)
 
 
 async def _delete(
@@ -179,10 +188,7 @@ async def _delete(
     wired = WiredTarget.from_physical_id(response.physical_id)
     if wired is None and response.physical_id != _NOTHING:
         try:
-            settings = StackSettings.from_properties(event.get("ResourceProperties"))
-            wired = WiredTarget(
-                settings.domain, await Reconciler(Aws(), settings.wiring()).file_system()
-            )
+            wired = await _target_of(event.get("ResourceProperties"))
         except (InvalidInputError, NotFoundError) as error:
             log.info("nothing can have been created from these properties: %s", error)
     if not response.physical_id:

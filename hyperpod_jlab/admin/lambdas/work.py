@@ -25,10 +25,9 @@ from hyperpod_jlab.admin.fsx.models import (
     GroupStep,
     PlanStep,
 )
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, describe_by_name
 from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
-from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import (
@@ -38,7 +37,6 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.finding import raise_on_error
-from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 # --------------------------------------------------------------------------------------------------
 # The time limit of a function, and the part reserved for the response.
@@ -362,8 +360,7 @@ async def open_provisioner(
             "Folders: kubernetes needs ClusterName, ClaimName and Image",
             detail={"field": "Folders"},
         )
-    placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
-    description = await describe_cluster(aws, placeholder)
+    description = await describe_by_name(aws, cluster)
     if description.eks_arn is None:
         raise InvalidInputError(
             f"Folders: the cluster {cluster} is not on EKS",
