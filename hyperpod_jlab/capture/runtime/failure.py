@@ -38,11 +38,17 @@ class SourceLocations:
         return location or (None, None, None)
 
 
+_hidden_paths = [records.PACKAGE + os.sep, os.path.join(records.CODE, "main.py"), "<decorator-gen"]
+
+
+def hide(folder: str) -> None:
+    """Leave the frames of a package that runs the cells out of tracebacks."""
+    _hidden_paths.append(folder + os.sep)
+
+
 def is_runtime_file(file: str) -> bool:
     """Whether a source file belongs to the runner."""
-    return file.startswith(records.PACKAGE + os.sep) or file == os.path.join(
-        records.CODE, "main.py"
-    )
+    return file.startswith(tuple(_hidden_paths))
 
 
 def trim_traceback(error: BaseException, locations: SourceLocations) -> None:
