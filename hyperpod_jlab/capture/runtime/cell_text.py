@@ -18,12 +18,12 @@ def strip_leading(text: str) -> tuple[str, int]:
     """A cell without blank lines and our own magic at its top, and the number of lines removed."""
     match = _LEADING.match(text)
     end = match.end() if match else 0
-    return text[end:], count_lines(text[:end])
+    return text[end:], len(split_lines(text[:end])) - 1
 
 
-def count_lines(text: str) -> int:
-    """The number of line breaks, as Python counts them."""
-    return len(re.findall(r"\r\n|\r|\n", text))
+def split_lines(text: str) -> list[str]:
+    """Lines as Python counts them; `str.splitlines` also splits at form feeds."""
+    return re.split(r"\r\n|\r|\n", text)
 
 
 def pip_arguments(command: str) -> str | None:

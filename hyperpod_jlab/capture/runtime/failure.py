@@ -41,9 +41,9 @@ class SourceLocations:
 _hidden_paths = [records.PACKAGE + os.sep, os.path.join(records.CODE, "main.py"), "<decorator-gen"]
 
 
-def hide(folder: str) -> None:
-    """Leave the frames of a package that runs the cells out of tracebacks."""
-    _hidden_paths.append(folder + os.sep)
+def hide(*paths: str) -> None:
+    """Leave the frames of files that begin with these paths out of tracebacks: they run the cells."""
+    _hidden_paths.extend(paths)
 
 
 def is_runtime_file(file: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import atexit
+import codeop
 import contextlib
 import io
 import os
@@ -32,7 +33,7 @@ from .recorder import recorder
 if IPython.version_info < (8,):
     raise ImportError(f"IPython {IPython.__version__} is too old")
 
-failure.hide(os.path.dirname(IPython.__file__))
+failure.hide(os.path.dirname(IPython.__file__) + os.sep, codeop.__file__)
 
 Parsed = Callable[[Cell, str, ast.Module], None]
 _DIFFERENT_ON_EACH_RANK = "-n 1 -r 1 "
@@ -73,7 +74,8 @@ class Compiler(CachingCompiler):
         tree = super().ast_parse(text, self.cell.path, symbol)
         if isinstance(tree, ast.Module):
             self._on_parsed(self.cell, text, tree)
-            _forget_columns(tree, text.split("\n"), self.cell.text.splitlines())
+            shown = cell_text.split_lines(self.cell.text)
+            _forget_columns(tree, cell_text.split_lines(text), shown)
         return tree
 
     def __call__(self, source: Any, filename: str, symbol: str, **options: Any) -> Any:
@@ -140,6 +142,11 @@ class QuietEnv(OSMagics):
     """``%env NAME=value`` without its echo: the value may be a secret."""
 
     @line_magic
+    def env(self, parameter_s: str = "") -> Any:
+        """Set a variable, or return its value."""
+        return super().env(parameter_s)
+
+    @line_magic
     def set_env(self, parameter_s: str) -> None:
         """Set a variable."""
         with contextlib.redirect_stdout(io.StringIO()):
@@ -196,6 +203,9 @@ class Shell(InteractiveShell):
     def init_virtualenv(self) -> None:
         """Leave ``sys.path`` alone: ``python`` chooses the environment."""
 
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Start no loop of a window system: figures are outputs."""
+
     def place(self) -> tuple[str, int]:
         """File name and line in the cell that runs."""
         frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the caller
@@ -221,8 +231,9 @@ class Shell(InteractiveShell):
         if magic_name == "timeit" and records.number("WORLD_SIZE", 1) > 1:
             line = _DIFFERENT_ON_EACH_RANK + line
         text = self.compile.cell.text if self.compile.cell else cell
-        text += "" if text.endswith("\n") else "\n"
-        with self.compile.lines(text.count("\n") - cell.count("\n")):
+        text += "" if text.endswith("\n") else "\n"  # the lines below the magic end with one
+        before = len(cell_text.split_lines(text)) - len(cell_text.split_lines(cell))
+        with self.compile.lines(before):
             return super().run_cell_magic(magic_name, line, cell)
 
     def system(self, cmd: str) -> None:
@@ -270,11 +281,17 @@ class Shell(InteractiveShell):
             return True
         return False
 
+    def transform_cell(self, raw_cell: str) -> str:
+        """A cell as Python. Compiling it says what is wrong where IPython cannot read it."""
+        try:
+            return super().transform_cell(raw_cell)
+        except Exception:  # noqa: BLE001 - its tokenizer fails in many ways
+            return raw_cell
+
     def showtraceback(self, exc_tuple: Any = None, *_: object, **__: object) -> None:
-        """Show the error of a faulty repr, which does not end a notebook and so does not end a run."""
-        error = (exc_tuple or sys.exc_info())[1]
-        if error is not None and error is not self.error:
-            traceback.print_exception(type(error), error, error.__traceback__)
+        """Show the error of a faulty repr, which does not end a notebook. Other errors are raised."""
+        if exc_tuple is not None:
+            traceback.print_exception(*exc_tuple)
 
     def showsyntaxerror(self, *_: object, **__: object) -> None:
         """Show nothing: it is raised."""
