@@ -127,6 +127,7 @@ _MODULES = {
         "recorder",
         "replay",
         "shell",
+        "unpacking",
         "values",
     ),
     "function": (*_COMMON, "definitions", "function", "outcome"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hyperpod_jlab.capture.runtime.cell_text import pip_arguments, strip_leading
@@ -14,6 +12,13 @@ from hyperpod_jlab.capture.secrets import looks_secret
 from hyperpod_jlab.launcher.parsing import parse_with_retry
 
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_MAGIC = re.compile(r"^[ \t]*[%!]|=[ \t]*[%!]|\?[ \t]*$", re.MULTILINE)
+_MAX_READ = 5_000_000
+_MAX_LINE = 4_000
+_AUTOMAGIC = re.compile(
+    r"(?:cat|cd|conda|cp|env|ls|mkdir|mv|pip|rm|run|time|timeit|uv)[ \t][^\r\n]*\s*"
+)
+"""A cell of one line that is no Python needs no percent sign."""
 _VARIABLE = re.compile(r"([^\s=]+)\s*(?:=|\s)\s*(.*)", re.DOTALL)
 
 
@@ -35,14 +40,22 @@ class CellFacts:
 def to_python(text: str) -> tuple[str, int]:
     """A cell as the Python that IPython makes of it, and the number of lines before that Python. Plain Python needs no IPython."""
     stripped, lines_before = strip_leading(text)
-    if _parse(stripped)[0] is None:
+    if _parse(stripped)[0] is None and not _takes_long(stripped):
         from IPython.core.inputtransformer2 import TransformerManager
 
+        sign = "%" if _AUTOMAGIC.fullmatch(stripped) else ""
         try:
-            return TransformerManager().transform_cell(stripped), lines_before
+            return TransformerManager().transform_cell(sign + stripped), lines_before
         except (SyntaxError, RuntimeError):
             pass  # compiling it says what is wrong
     return stripped, lines_before
+
+
+def _takes_long(text: str) -> bool:
+    """Whether a hostile text would keep IPython busy: it reads a cell once for each magic, and a line before ``?`` by its square."""
+    if len(text) * len(_MAGIC.findall(text)) > _MAX_READ:
+        return True
+    return any(len(line) > _MAX_LINE and line.endswith("?") for line in text.split("\n"))
 
 
 def inspect_cell(text: str) -> CellFacts:

@@ -1,4 +1,4 @@
-"""The IPython that goes with a notebook for nodes that have none: one file of pure Python, the same bytes for each submit."""
+"""The IPython that goes with a notebook for nodes that have none: one archive of pure Python, the same bytes for each submit."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _TIME = (2000, 1, 1, 0, 0, 0)
 _UNNEEDED = {"colorama", "jedi", "parso", "psutil"}
 """For completion, Windows, and numbers of processes; IPython runs cells without them."""
 
+_BINARIES = {".pyc", ".pyd", ".so"}
+
 
 @cache
 def ipython_file() -> CodeFile:
-    """IPython and the packages that it needs, as installed here, for Python to import from."""
+    """IPython and the packages that it needs, as installed here."""
     versions = _closure("ipython")
     listed = " ".join(f"{name}={version}" for name, version in sorted(versions.items()))
     digest = hashlib.sha256(f"{_FORMAT} {listed}".encode()).hexdigest()[:16]
@@ -69,7 +71,7 @@ def _zip(names: list[str]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             for file in sorted(distribution(name).files or (), key=str):
-                if file.suffix != ".py" or {"tests", "testing", ".."} & set(file.parts):
+                if file.suffix in _BINARIES or {"tests", ".."} & set(file.parts):
                     continue
                 info = zipfile.ZipInfo(str(file), _TIME)
                 info.compress_type = zipfile.ZIP_DEFLATED

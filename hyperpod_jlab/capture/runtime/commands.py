@@ -56,9 +56,7 @@ def run_shell(command: str) -> int:
         return subprocess.call(arguments)
     # %%capture, or a library that keeps a copy of the log, reads what is printed.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         while process.stdout is not None:
             data = os.read(process.stdout.fileno(), 65536)
             sys.stdout.write(decoder.decode(data, final=not data))

@@ -20,6 +20,7 @@ from . import ending, failure, records, sources, stacks
 from .cells import Cell
 from .recorder import recorder
 from .replay import Replay
+from .unpacking import unpacked
 from .values import Reader, Writer
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ GRACE_S = 2.0
 _LIBRARY = os.path.join(records.CODE, "lib", "ipython.zip")
 _INLINE = "module://matplotlib_inline.backend_inline"
 _LOOP_NAMES = {"create_task", "ensure_future", "get_running_loop", "nest_asyncio"}
-_NOTEBOOK_BARS = re.compile(r"\btqdm\.notebook\b|\btqdm import .*notebook|\btqdm_notebook\b|\btnrange\b")
+_NOTEBOOK_BARS = re.compile(
+    r"\btqdm\.notebook\b|\btqdm import .*notebook|\btqdm_notebook\b|\btnrange\b"
+)
 
 
 def start(names: dict[str, Any]) -> None:
@@ -83,13 +86,14 @@ def _run(names: dict[str, Any]) -> None:
 def _make_shell(writer: Writer) -> Shell | None:
     """The node's own IPython, else the one that came with the run; None if this Python is too old for it."""
     try:
-        module = _import_shell()
-    except ImportError:
+        module = _import_shell(None) or _import_shell(unpacked(_LIBRARY))
+    except Exception as error:  # noqa: BLE001 - an IPython for another Python fails in many ways
         if records.rank() == 0:
             version = "{}.{}".format(*sys.version_info[:2])
             note = (
-                f"Python {version} has no IPython, and the one that came with the run does not "
-                "support it: cells run as plain Python, without magics, shell lines and figures"
+                f"Python {version} has no IPython, and cannot use the one that came with the run "
+                f"({type(error).__name__}: {error}): cells run as plain Python, without magics, "
+                "shell lines and figures"
             )
             print(f"hyperpod: {note}", file=sys.stderr)
         return None
@@ -100,22 +104,22 @@ def _make_shell(writer: Writer) -> Shell | None:
     return shell
 
 
-def _import_shell() -> Any:
-    name = f"{__package__}.shell"
+def _import_shell(folder: str | None) -> Any:
+    """The module with the shell, with the packages of a folder if one is given; None if the node has no usable IPython."""
+    sys.path[:0] = [folder] if folder else []
     try:
-        return importlib.import_module(name)
-    except ImportError:
-        # An own one that is too old must not be found again.
-        for loaded in [one for one in sys.modules if one.partition(".")[0] == "IPython"]:
-            del sys.modules[loaded]
-        sys.path.insert(0, _LIBRARY)
-    try:
-        return importlib.import_module(name)
-    except SyntaxError as error:
-        raise ImportError(str(error)) from error
-    finally:
-        sys.path.remove(_LIBRARY)
-        sys.path.append(_LIBRARY)  # after the node's own packages
+        module = importlib.import_module(f"{__package__}.shell")
+    except Exception:
+        if folder:
+            sys.path.remove(folder)
+            raise
+        for name in [one for one in sys.modules if one.partition(".")[0] == "IPython"]:
+            del sys.modules[name]
+        return None
+    if folder:  # behind the node's own packages
+        sys.path.remove(folder)
+        sys.path.append(folder)
+    return module
 
 
 class _InlineFigures(importlib.abc.MetaPathFinder):
@@ -180,7 +184,8 @@ class Plain:
     def run(self, cell: Cell) -> None:
         """Run a cell, and print the value of its last expression."""
         text = "\n" * cell.lines_before + cell.stripped
-        tree = ast.parse(text, cell.path)
+        flags = ast.PyCF_ONLY_AST
+        tree: ast.Module = compile(text, cell.path, "exec", flags, dont_inherit=True)
         self._writer.add(cell, text, tree)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, cell.path, "exec", dont_inherit=True), self._names)  # noqa: S102 - the user's own code
@@ -252,8 +257,6 @@ class Worker:
         # `multiprocessing` makes this module __main__ only later, and pickles name it by that.
         previous_main = sys.modules["__main__"]
         sys.modules["__main__"] = sys.modules[self._names["__name__"]]
-        if os.path.exists(_LIBRARY):
-            sys.path.append(_LIBRARY)
         try:
             self._execute_missing_cells()
         finally:

@@ -11,12 +11,11 @@ to something that says so as soon as it is used.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import sys
 from typing import Any, Iterator
-
 
 QUICK = frozenset(
     # Builtins that only make values.

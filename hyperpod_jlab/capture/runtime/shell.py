@@ -20,8 +20,6 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from IPython.core.magics import OSMagics
 from IPython.utils.text import SList
 from traitlets.config import Config
 
@@ -38,16 +36,18 @@ failure.hide(os.path.dirname(IPython.__file__) + os.sep, codeop.__file__)
 Parsed = Callable[[Cell, str, ast.Module], None]
 _DIFFERENT_ON_EACH_RANK = "-n 1 -r 1 "
 """Options of ``%timeit``: it would choose another number of loops on each rank, and collectives would hang."""
+_SETTERS = ("env", "set_env")
+"""They print the value, which may be a secret."""
 
 
 class Compiler(CachingCompiler):
     """Compiles what a cell consists of under the file of the cell, with the cell's own line numbers."""
 
-    def __init__(self, on_parsed: Parsed) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.cell: Cell | None = None
         self.lines_before = 0
-        self._on_parsed = on_parsed
+        self.on_parsed: Parsed | None = None
 
     @contextlib.contextmanager
     def lines(self, before: int) -> Iterator[None]:
@@ -58,9 +58,7 @@ class Compiler(CachingCompiler):
         finally:
             self.lines_before = previous
 
-    def cache(
-        self, transformed_code: str, number: int = 0, raw_code: str | None = None
-    ) -> str:
+    def cache(self, transformed_code: str, number: int = 0, raw_code: str | None = None) -> str:
         """The file name of some code."""
         if self.cell is not None:
             return self.cell.path
@@ -72,8 +70,8 @@ class Compiler(CachingCompiler):
             return super().ast_parse(source, filename, symbol)
         text = "\n" * self.lines_before + source
         tree = super().ast_parse(text, self.cell.path, symbol)
-        if isinstance(tree, ast.Module):
-            self._on_parsed(self.cell, text, tree)
+        if isinstance(tree, ast.Module) and self.on_parsed is not None:
+            self.on_parsed(self.cell, text, tree)
             shown = cell_text.split_lines(self.cell.text)
             _forget_columns(tree, cell_text.split_lines(text), shown)
         return tree
@@ -137,58 +135,14 @@ class Hook(DisplayHook):
         """Keep no copy: the record has it."""
 
 
-@magics_class
-class QuietEnv(OSMagics):
-    """``%env NAME=value`` without its echo: the value may be a secret."""
-
-    @line_magic
-    def env(self, parameter_s: str = "") -> Any:
-        """Set a variable, or return its value."""
-        return super().env(parameter_s)
-
-    @line_magic
-    def set_env(self, parameter_s: str) -> None:
-        """Set a variable."""
-        with contextlib.redirect_stdout(io.StringIO()):
-            super().set_env(parameter_s)
-
-
-@magics_class
-class JobMagics(Magics):
-    """Magics that ranks share."""
-
-    @line_magic
-    def pip(self, line: str) -> None:
-        """Run the pip of this Python, once for ranks that share its packages."""
-        self.shell.system("pip " + line)
-
-    @line_magic
-    def uv(self, line: str) -> None:
-        """Run uv, once for ranks that share its packages."""
-        self.shell.system("uv " + line)
-
-    @cell_magic
-    def writefile(self, line: str, cell: str) -> None:
-        """Write a file as a whole, so that ranks that share the folder do not disturb each other."""
-        name = line.strip()
-        append = name.startswith(("-a ", "--append "))
-        name = name.partition(" ")[2].strip() if append else name
-        path = os.path.abspath(os.path.expanduser(name.strip("\"'")))
-        self.shell.write_file(path, cell.encode("utf-8"), append)
-
-    @cell_magic
-    def file(self, line: str, cell: str) -> None:
-        """Write a file."""
-        self.writefile(line, cell)
-
-
 class Shell(InteractiveShell):
     """IPython for one rank. Errors of cells end the run, so they are raised, not shown."""
 
+    compiler_class = Compiler
     displayhook_class = Hook
     display_pub_class = Publisher
-    kernel = None
-    """Libraries such as pandas then show values as in a notebook."""
+    kernel = object()
+    """Libraries such as pandas look for it, and show values as in a notebook."""
     compile: Compiler
 
     def __init__(self, **options: Any) -> None:
@@ -196,7 +150,10 @@ class Shell(InteractiveShell):
         self._counts: dict[object, int] = {}
         self._written: dict[str, bytes] = {}
         super().__init__(**options)
-        self.register_magics(QuietEnv, JobMagics)
+        for installer in ("pip", "uv"):
+            self.register_magic_function(self._installer(installer), "line", installer)
+        for name in ("writefile", "file"):
+            self.register_magic_function(self._write_file, "cell", name)
         self.set_hook("show_in_pager", lambda *_, **__: None, 99)  # help has no reader
         self.user_ns.update(exit=sys.exit, quit=sys.exit)
 
@@ -223,7 +180,8 @@ class Shell(InteractiveShell):
         """``%name line``."""
         if magic_name == "timeit" and records.number("WORLD_SIZE", 1) > 1:
             line = _DIFFERENT_ON_EACH_RANK + line
-        with self.compile.lines(self.place()[1] - 1):
+        output = contextlib.nullcontext() if magic_name not in _SETTERS else _unprinted()
+        with self.compile.lines(self.place()[1] - 1), output:
             return super().run_line_magic(magic_name, line, _stack_depth=_stack_depth + 1)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
@@ -248,9 +206,16 @@ class Shell(InteractiveShell):
         self.user_ns["_exit_code"] = status
         return SList(text.splitlines()) if split else text
 
-    def write_file(self, path: str, data: bytes, append: bool) -> None:
-        """Write or extend a file for ranks that may share it."""
-        previous = self._written.get(path)
+    def _installer(self, name: str) -> Callable[[str], None]:
+        """``%pip`` and the like, without IPython's advice to restart a kernel."""
+        return lambda line: self.system(f"{name} {line}")
+
+    def _write_file(self, line: str, cell: str) -> None:
+        """``%%writefile``: the file is written as a whole, because ranks may share its folder."""
+        append = line.startswith(("-a ", "--append "))
+        name = line.partition(" ")[2] if append else line
+        path = os.path.abspath(os.path.expanduser(name.strip().strip("\"'")))
+        data, previous = cell.encode("utf-8"), self._written.get(path)
         if append and previous is None and os.path.exists(path):
             place = self.place()
             key = f"{place[0]} line {place[1]}: {path} ({self.count((place, path))})"
@@ -264,9 +229,7 @@ class Shell(InteractiveShell):
         """``%run``: an error in the file is one of the cell."""
         super().safe_execfile(fname, *where, **{**options, "raise_exceptions": True})
 
-    async def run_code(
-        self, code_obj: Any, result: Any = None, *, async_: bool = False
-    ) -> bool:
+    async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> bool:
         """Run a part of a cell; returns whether it failed."""
         try:
             if async_:
@@ -284,9 +247,10 @@ class Shell(InteractiveShell):
     def transform_cell(self, raw_cell: str) -> str:
         """A cell as Python. Compiling it says what is wrong where IPython cannot read it."""
         try:
-            return super().transform_cell(raw_cell)
+            text: str = super().transform_cell(raw_cell)
         except Exception:  # noqa: BLE001 - its tokenizer fails in many ways
             return raw_cell
+        return text
 
     def showtraceback(self, exc_tuple: Any = None, *_: object, **__: object) -> None:
         """Show the error of a faulty repr, which does not end a notebook. Other errors are raised."""
@@ -294,7 +258,8 @@ class Shell(InteractiveShell):
             traceback.print_exception(*exc_tuple)
 
     def showsyntaxerror(self, *_: object, **__: object) -> None:
-        """Show nothing: it is raised."""
+        """Keep the error of a cell, or of the lines below a magic: it is raised."""
+        self.error = self.error or sys.exc_info()[1]
 
     showindentationerror = showsyntaxerror
 
@@ -326,6 +291,12 @@ class Shell(InteractiveShell):
             raise error
 
 
+@contextlib.contextmanager
+def _unprinted() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
 def _append(path: str, data: bytes) -> int:
     with open(path, "ab") as file:
         file.write(data)
@@ -343,12 +314,15 @@ def _show_captured() -> None:
 def make_shell(main: types.ModuleType, on_parsed: Parsed) -> Shell:
     """The shell whose cells run in this module."""
     folder, process = tempfile.mkdtemp(prefix="hyperpod-ipython-"), os.getpid()
-    atexit.register(
-        lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True)
-    )
+
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor" if IPython.version_info >= (9,) else "NoColor"
     shell = Shell.instance(config=config, ipython_dir=folder, user_module=main)
-    shell.compile = Compiler(on_parsed)
+    shell.compile.on_parsed = on_parsed
     return shell
