@@ -57,7 +57,7 @@ def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
     shown = shell.run("%%hyperpod --nodes 2 --launcher python --dry-run\nprint(x)\n!echo hi")
     assert '"--nodes=2"' in shown.out
     assert "print(x)" in shown.out
-    assert "runs through /bin/bash -c on every rank" in shown.out
+    assert "!echo hi" in shown.out
     assert "names of this kernel that do not exist in the job: x" in shown.out
     assert (shown.err, shown.data, shown.error) == ("", [], None)
     document = json.loads(shell.run("%%hyperpod --dry-run --json\nprint(x)").out)

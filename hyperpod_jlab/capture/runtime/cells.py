@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from . import records
-from .cell_text import strip_leading
 
 
 class Cell:
@@ -18,4 +17,3 @@ class Cell:
         # newline="" keeps what is inside strings; the compiler knows every kind of line break.
         with open(self.path, encoding="utf-8", newline="") as file:
             self.text = file.read()
-        self.stripped, self.lines_before = strip_leading(self.text)

@@ -17,6 +17,7 @@ import types
 from typing import TYPE_CHECKING, Any, Coroutine
 
 from . import ending, failure, records, sources, stacks
+from .cell_text import strip_leading
 from .cells import Cell
 from .recorder import recorder
 from .replay import Replay
@@ -157,8 +158,8 @@ def _draw_bars_as_text() -> None:
 
 def _needs_loop(shell: Shell, cell: Cell) -> bool:
     """Whether a cell awaits, or uses outside of any coroutine what needs a running loop."""
-    text = shell.transform_cell(cell.stripped)
-    if shell.should_run_async(cell.stripped, transformed_cell=text):
+    text = shell.transform_cell(cell.text)
+    if shell.should_run_async(cell.text, transformed_cell=text):
         return True
     try:
         pending: list[ast.AST] = [ast.parse(text)]
@@ -183,7 +184,8 @@ class Plain:
 
     def run(self, cell: Cell) -> None:
         """Run a cell, and print the value of its last expression."""
-        text = "\n" * cell.lines_before + cell.stripped
+        stripped, lines_before = strip_leading(cell.text)
+        text = "\n" * lines_before + stripped
         flags = ast.PyCF_ONLY_AST
         tree: ast.Module = compile(text, cell.path, "exec", flags, dont_inherit=True)
         self._writer.add(cell, text, tree)

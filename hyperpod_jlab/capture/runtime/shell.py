@@ -215,8 +215,10 @@ class Shell(InteractiveShell):
         append = line.startswith(("-a ", "--append "))
         name = line.partition(" ")[2] if append else line
         path = os.path.abspath(os.path.expanduser(name.strip().strip("\"'")))
+        is_new = not os.path.exists(path)
+        print("Appending to" if append else "Writing" if is_new else "Overwriting", name)
         data, previous = cell.encode("utf-8"), self._written.get(path)
-        if append and previous is None and os.path.exists(path):
+        if append and previous is None and not is_new:
             place = self.place()
             key = f"{place[0]} line {place[1]}: {path} ({self.count((place, path))})"
             once(key, path, lambda: _append(path, data))
@@ -246,11 +248,12 @@ class Shell(InteractiveShell):
 
     def transform_cell(self, raw_cell: str) -> str:
         """A cell as Python. Compiling it says what is wrong where IPython cannot read it."""
+        stripped, lines_before = cell_text.strip_leading(raw_cell)
         try:
-            text: str = super().transform_cell(raw_cell)
+            text: str = super().transform_cell(stripped)
         except Exception:  # noqa: BLE001 - its tokenizer fails in many ways
-            return raw_cell
-        return text
+            text = stripped
+        return "\n" * lines_before + text
 
     def showtraceback(self, exc_tuple: Any = None, *_: object, **__: object) -> None:
         """Show the error of a faulty repr, which does not end a notebook. Other errors are raised."""
@@ -270,20 +273,16 @@ class Shell(InteractiveShell):
     def run(self, cell: Cell) -> None:
         """Run a cell outside of an event loop, so that it may call ``asyncio.run``."""
         self.compile.cell, self.error = cell, None
-        with self.compile.lines(cell.lines_before):
-            self._raise(self.run_cell(cell.stripped, store_history=True))
+        self._raise(self.run_cell(cell.text, store_history=True))
 
     async def run_in_loop(self, cell: Cell) -> None:
         """Run a cell in the event loop that runs."""
         self.compile.cell, self.error = cell, None
-        with self.compile.lines(cell.lines_before):
-            text = self.transform_cell(cell.stripped)
-            result = await self.run_cell_async(
-                cell.stripped, store_history=True, transformed_cell=text
-            )
-            self.events.trigger("post_execute")
-            self.events.trigger("post_run_cell", result)
-            self._raise(result)
+        text = self.transform_cell(cell.text)
+        result = await self.run_cell_async(cell.text, store_history=True, transformed_cell=text)
+        self.events.trigger("post_execute")
+        self.events.trigger("post_run_cell", result)
+        self._raise(result)
 
     def _raise(self, result: Any) -> None:
         error = self.error or result.error_before_exec or result.error_in_exec
