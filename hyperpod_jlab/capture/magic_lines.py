@@ -45,7 +45,8 @@ def to_python(text: str) -> tuple[str, int]:
 
         sign = "%" if _AUTOMAGIC.fullmatch(stripped) else ""
         try:
-            return TransformerManager().transform_cell(sign + stripped), lines_before
+            manager = TransformerManager()  # type: ignore[no-untyped-call]
+            return manager.transform_cell(sign + stripped), lines_before
         except (SyntaxError, RuntimeError):
             pass  # compiling it says what is wrong
     return stripped, lines_before

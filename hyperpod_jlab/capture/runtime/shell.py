@@ -151,9 +151,9 @@ class Shell(InteractiveShell):
         self._written: dict[str, bytes] = {}
         super().__init__(**options)
         for installer in ("pip", "uv"):
-            self.register_magic_function(self._installer(installer), "line", installer)
+            self.magics_manager.register_function(self._installer(installer), "line", installer)
         for name in ("writefile", "file"):
-            self.register_magic_function(self._write_file, "cell", name)
+            self.magics_manager.register_function(self._write_file, "cell", name)
         self.set_hook("show_in_pager", lambda *_, **__: None, 99)  # help has no reader
         self.user_ns.update(exit=sys.exit, quit=sys.exit)
 
