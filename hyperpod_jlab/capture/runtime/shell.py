@@ -155,7 +155,9 @@ class Shell(InteractiveShell):
         for name in ("writefile", "file"):
             self.magics_manager.register_function(self._write_file, "cell", name)
         self.set_hook("show_in_pager", lambda *_, **__: None, 99)  # help has no reader
-        self.user_ns.update(exit=sys.exit, quit=sys.exit)
+        for names in (self.user_ns, self.user_ns_hidden):
+            names.update(exit=sys.exit, quit=sys.exit)
+        self.extension_manager.load_extension("storemagic")  # as a kernel does
 
     def init_virtualenv(self) -> None:
         """Leave ``sys.path`` alone: ``python`` chooses the environment."""
