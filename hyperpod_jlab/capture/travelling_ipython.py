@@ -9,7 +9,8 @@ import os
 import re
 import zipfile
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 
 from hyperpod_jlab.capture.captured import CodeFile
@@ -21,56 +22,62 @@ _TIME = (2000, 1, 1, 0, 0, 0)
 _UNNEEDED = {"colorama", "jedi", "parso", "psutil"}
 """For completion, Windows, and numbers of processes; IPython runs cells without them."""
 
+_OLDEST = {"extra": "", "python_version": "3.10"}
+"""Nodes may have an older Python."""
 _BINARIES = {".pyc", ".pyd", ".so"}
 
 
 @cache
 def ipython_file() -> CodeFile:
     """IPython and the packages that it needs, as installed here."""
-    versions = _closure("ipython")
-    listed = " ".join(f"{name}={version}" for name, version in sorted(versions.items()))
-    digest = hashlib.sha256(f"{_FORMAT} {listed}".encode()).hexdigest()[:16]
-    folder = own_cache_folder()
-    kept = None if folder is None else folder / f"ipython-{digest}.zip"
-    if kept is not None:
-        with contextlib.suppress(OSError):
-            return CodeFile(_PATH, kept.read_bytes())
-    data = _zip(sorted(versions))
-    if kept is not None:
+    cache_folder = own_cache_folder()
+    if cache_folder is None:
+        return CodeFile(_PATH, _zip())
+    # An installation into a folder changes its time.
+    spec = find_spec("IPython")
+    assert spec is not None
+    assert spec.origin is not None
+    packages = Path(spec.origin).parents[1]
+    prefix = hashlib.sha256(f"{_FORMAT} {packages}".encode()).hexdigest()[:16]
+    kept = cache_folder / f"ipython-{prefix}-{packages.stat().st_mtime_ns}.zip"
+    with contextlib.suppress(OSError):
+        return CodeFile(_PATH, kept.read_bytes())
+    data = _zip()
+    with contextlib.suppress(OSError):
+        for older in cache_folder.glob(f"ipython-{prefix}-*.zip"):
+            older.unlink()
         temporary = kept.with_name(f".{kept.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):
-            temporary.write_bytes(data)
-            temporary.replace(kept)
+        temporary.write_bytes(data)
+        temporary.replace(kept)
     return CodeFile(_PATH, data)
 
 
-def _closure(root: str) -> dict[str, str]:
-    """Names and versions of a package and of all that it requires here."""
+def _packages() -> dict[str, Distribution]:
+    """IPython and all that it requires here, by name."""
     from packaging.requirements import Requirement
 
-    versions: dict[str, str] = {}
-    pending = [root]
+    packages: dict[str, Distribution] = {}
+    pending = ["ipython"]
     while pending:
         name = re.sub(r"[-_.]+", "-", pending.pop()).lower()
-        if name in versions or name in _UNNEEDED:
+        if name in packages or name in _UNNEEDED:
             continue
         try:
-            package = distribution(name)
+            packages[name] = distribution(name)
         except PackageNotFoundError:
             continue  # required by another system or Python
-        versions[name] = package.version
-        for text in package.requires or ():
+        for text in packages[name].requires or ():
             requirement = Requirement(text)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            if requirement.marker is None or requirement.marker.evaluate(_OLDEST):
                 pending.append(requirement.name)
-    return versions
+    return packages
 
 
-def _zip(names: list[str]) -> bytes:
+def _zip() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            for file in sorted(distribution(name).files or (), key=str):
+        for _, package in sorted(_packages().items()):
+            for file in sorted(package.files or (), key=str):
                 if file.suffix in _BINARIES or {"tests", ".."} & set(file.parts):
                     continue
                 info = zipfile.ZipInfo(str(file), _TIME)
