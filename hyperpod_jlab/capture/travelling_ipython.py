@@ -26,6 +26,9 @@ _OLDEST = {"extra": "", "python_version": "3.10"}
 """Nodes may have an older Python."""
 _BINARIES = {".pyc", ".pyd", ".so"}
 
+_EXCEPTION_GROUP = "class BaseExceptionGroup(BaseException): ...\n"
+"""IPython 8 imports it in Python 3.10, where only the package has it, to recognize such errors."""
+
 
 @cache
 def ipython_file() -> CodeFile:
@@ -75,8 +78,11 @@ def _packages() -> dict[str, Distribution]:
 
 def _zip() -> bytes:
     buffer = io.BytesIO()
+    packages = _packages()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for _, package in sorted(_packages().items()):
+        if "exceptiongroup" not in packages:
+            archive.writestr(zipfile.ZipInfo("exceptiongroup.py", _TIME), _EXCEPTION_GROUP)
+        for _, package in sorted(packages.items()):
             for file in sorted(package.files or (), key=str):
                 if file.suffix in _BINARIES or {"tests", ".."} & set(file.parts):
                     continue

@@ -157,7 +157,7 @@ class Shell(InteractiveShell):
         self.set_hook("show_in_pager", lambda *_, **__: None, 99)  # help has no reader
         for names in (self.user_ns, self.user_ns_hidden):
             names.update(exit=sys.exit, quit=sys.exit)
-        self.extension_manager.load_extension("storemagic")  # as a kernel does
+        self.run_line_magic("load_ext", "storemagic")  # as a kernel does
 
     def init_virtualenv(self) -> None:
         """Leave ``sys.path`` alone: ``python`` chooses the environment."""
