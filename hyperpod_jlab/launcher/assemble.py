@@ -17,13 +17,13 @@ from .parsing import parse_with_retry
 PARTS = (
     "contract",
     "errors",
-    "control",
     "heartbeat",
     "system",
     "bundle_files",
     "mlflow_variables",
     "plan",
     "claims",
+    "rendezvous",
     "environment",
     "logs",
     "streams",
@@ -40,13 +40,6 @@ PARTS = (
     "environments",
     "preparation",
     "node",
-    "history",
-    "meeting",
-    "wire",
-    "host",
-    "visitor",
-    "node_process",
-    "pod",
     "commands",
 )
 """The parts, each standing only on those before it."""
