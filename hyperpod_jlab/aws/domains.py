@@ -19,7 +19,7 @@ def idle_settings(settings: Mapping[str, Any] | None) -> dict[str, IdleSettings]
     """The idle shutdown settings, by the application's type in Studio's metadata; types without settings are omitted.
 
     Args:
-        settings: `DefaultUserSettings`, `DefaultSpaceSettings`, `UserSettings` or `SpaceSettings`, as in the API.
+        settings: ``DefaultUserSettings``, ``DefaultSpaceSettings``, ``UserSettings`` or ``SpaceSettings``, as in the API.
     """
     by_app = {}
     for app in APPS:

@@ -284,7 +284,7 @@ class KubernetesCluster(BaseCluster):
     image: str | None = None
     """Container image of the runs."""
     storage: PodStorage | None = None
-    """The storage partition in pods. Default: none; then code travels in the job, and logs come from the pods."""
+    """The storage partition in pods. Runs need it; without it, only your own manifests run."""
     python: str | None = None
     """Python interpreter in the image. Default: python3."""
     runtime: str | None = None

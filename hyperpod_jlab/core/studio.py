@@ -1,6 +1,6 @@
 """Idle shutdown of Studio: how long an application may be idle before Studio stops it, with everything that runs in it.
 
-From SageMaker's API: `AppLifecycleManagement.IdleSettings` in the settings of a domain, a user profile and a space. Profile or domain decide whether it
+From SageMaker's API: ``AppLifecycleManagement.IdleSettings`` in the settings of a domain, a user profile and a space. Profile or domain decide whether it
 is managed; the minutes come from the space, else the profile, else the domain.
 """
 

@@ -35,8 +35,6 @@ class BundleFiles:
 
     def __init__(self, bundle: str) -> None:
         self._umask = 0o022 & ~stat.S_IMODE(os.stat(bundle).st_mode)
-        self.on_record: Callable[[str, Mapping[str, Any], bool], None] = lambda *_: None
-        """Is called with each record: path, content, and whether one that is there stays."""
 
     @contextlib.contextmanager
     def _common_mode(self) -> Iterator[None]:
@@ -67,14 +65,11 @@ class BundleFiles:
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record: readers see the old one or the new one, never half of one."""
-        self.on_record(path, document, False)
         with self._temporary(path, document) as temporary:
             os.replace(temporary, path)
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> bool:
         """Write a record unless there is one; whether it was written. Of several writers one wins."""
-        if not os.path.exists(path):
-            self.on_record(path, document, True)
         with self._temporary(path, document) as temporary:
             try:
                 os.link(temporary, path)

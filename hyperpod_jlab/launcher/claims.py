@@ -52,8 +52,8 @@ def free_port() -> int:
 
 
 def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> int:
-    """Open the next attempt, by the first free number (or the one that an unshared bundle is told)."""
-    number = arguments.attempt or 1
+    """Open the next attempt, by the first free number."""
+    number = 1
     while not files.claim_folder(os.path.join(status, "attempt-%d" % number)):
         number += 1
     claim = {
@@ -120,12 +120,11 @@ def enter_attempt(
     records = records_folder(bundle, arguments.task)
     status = os.path.join(records, "status")
     files.make_folders(status)
-    if arguments.node_rank == 0 or arguments.unshared:
+    if arguments.node_rank == 0:
         if not arguments.master_port:
             arguments = arguments._replace(master_port=free_port())
         claim_fence(files, status, arguments)
-        if not arguments.unshared:
-            check_not_done(status, arguments.nodes)
+        check_not_done(status, arguments.nodes)
         number = open_attempt(files, status, arguments)
     else:
         number = join_attempt(status, arguments, signals.pause)

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from typing import NoReturn, Optional, Sequence, Union
+from typing import NoReturn, Sequence, Union
 
 from .agent import run_agent
 from .bundle_files import AttemptPaths, BundleFiles, records_folder
@@ -18,11 +18,9 @@ from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, RENDEZVOUS_PORT
 from .control import Control
 from .environments import run_environment
 from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
-from .frames import FileFrames
 from .history import FileHistory
 from .logs import Outlet
-from .node import Node, Output
-from .node_process import write_all
+from .node import Node
 from .plan import NodeArguments, Plan
 from .pod import Pod, PodArguments
 from .ranks import STOPPED_FAILURE
@@ -102,14 +100,10 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         parent = os.environ.pop(PARENT, "")
         die_with_parent(int(parent) if parent.isdigit() else None)
     outlet = Outlet(1)
-    records = records_folder(bundle, arguments.task)
-    frames = FileFrames(records, outlet.put) if arguments.frames else None
     try:
         files = BundleFiles(bundle)
-        if frames is not None:
-            files.on_record = frames.on_record
         attempt_paths, arguments = enter_attempt(files, bundle, arguments, signals)
-        node = Node(arguments, attempt_paths, files, signals, Output(outlet, frames))
+        node = Node(arguments, attempt_paths, files, signals, outlet)
     except FencedError as error:
         print_error("another job (%s) already executes this run; this job ends" % error)
         return EXIT_FENCED
@@ -121,7 +115,7 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
         return STOPPED_FAILURE.exit_code
     except LauncherError as error:
         print_error(str(error))
-        write_end_observation(bundle, arguments, error, frames)
+        write_end_observation(bundle, arguments, error)
         outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
@@ -143,16 +137,13 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
     bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     records = records_folder(bundle, arguments.task)
-    frames = FileFrames(records, write_all) if arguments.frames else None
     try:
         files = BundleFiles(bundle)
-        if frames is not None:
-            files.on_record = frames.on_record
         path = os.path.join(bundle, "launch.json")
         plan = Plan.load(path)
         key = rendezvous_key(path, arguments.nodes)
         status = os.path.join(records, "status")
-        history = FileHistory(files, status, arguments.scheduler_id, arguments.unshared)
+        history = FileHistory(files, status, arguments.scheduler_id, unshared=False)
         if arguments.task is not None and history.cancelled():
             print_error("this task was cancelled before it started")
             return STOPPED_FAILURE.exit_code
@@ -170,7 +161,7 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
             )
     except LauncherError as error:
         print_error(str(error))
-        write_end_observation(bundle, arguments, error, frames)
+        write_end_observation(bundle, arguments, error)
         exit_code = error.exit_code
     except OSError as error:
         print_error("the storage of the bundle failed: %s" % error)
@@ -207,10 +198,7 @@ def print_error(text: str) -> None:
 
 
 def write_end_observation(
-    bundle: str,
-    arguments: Union[NodeArguments, PodArguments],
-    error: LauncherError,
-    frames: Optional[FileFrames],
+    bundle: str, arguments: Union[NodeArguments, PodArguments], error: LauncherError
 ) -> None:
     """Record the error of a node that came into no attempt, as far as that can be done."""
     folder = os.path.join(records_folder(bundle, arguments.task), "status", "unstarted")
@@ -224,8 +212,6 @@ def write_end_observation(
     }
     with contextlib.suppress(OSError):
         files = BundleFiles(bundle)
-        if frames is not None:
-            files.on_record = frames.on_record
         files.make_folders(folder)
         files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
 
@@ -272,8 +258,6 @@ def parse_pod(raw_args: Sequence[str]) -> PodArguments:
     parser.add_argument(
         "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
     )
-    parser.add_argument("--unshared", action="store_true")
-    parser.add_argument("--frames", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--no-signal-codes", action="store_true")
     values = vars(parser.parse_args(list(raw_args)))
@@ -310,15 +294,10 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     parser.add_argument("--task", type=int)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")
-    parser.add_argument("--unshared", action="store_true")
-    parser.add_argument("--attempt", type=int)
-    parser.add_argument("--frames", action="store_true")
     parser.add_argument("--control", type=int, metavar="DESCRIPTOR")
     arguments = NodeArguments(**vars(parser.parse_args(list(raw_args))))
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("--node-rank must be from 0 to --nodes less 1")
-    if arguments.attempt is not None and (arguments.attempt < 1 or not arguments.unshared):
-        parser.error("--attempt is a number from 1, and goes with --unshared only")
     if arguments.task is not None and arguments.task < 0:
         parser.error("--task is a number from 0")
     return arguments

@@ -53,19 +53,19 @@ HARMLESS_VARIABLES = re.compile(
 MAX_SETTINGS_FILE = 1 << 20
 
 
-def environments_folder(bundle: str, unshared: bool) -> str:
+def environments_folder(bundle: str) -> str:
     """Where a run's environment lies: beside all runs of its user, or in the bundle where no other run sees it."""
     runs = os.path.dirname(os.path.dirname(bundle))
     own = os.path.dirname(runs)
     is_partition = os.path.basename(runs) == "runs" and os.path.basename(own).startswith(
         ".hyperpod"
     )
-    return os.path.join(bundle if unshared or not is_partition else own, ENVIRONMENTS)
+    return os.path.join(own if is_partition else bundle, ENVIRONMENTS)
 
 
 def run_environment(raw_args: Sequence[str]) -> int:
     """Find or build the environment of this run for the Python that executes this; answers as JSON in a descriptor."""
-    descriptor, unshared = int(raw_args[0]), "--unshared" in raw_args
+    descriptor = int(raw_args[0])
     import signal
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -73,7 +73,7 @@ def run_environment(raw_args: Sequence[str]) -> int:
     bundle = os.path.dirname(os.path.abspath(__file__))
     answer: Dict[str, Any] = {}
     try:
-        answer["path"] = PackageEnvironment(bundle, unshared).obtain()
+        answer["path"] = PackageEnvironment(bundle).obtain()
     except LauncherError as error:
         answer["error"] = error.to_dict()
     except OSError as error:
@@ -92,7 +92,7 @@ def say(text: str) -> None:
 class PackageEnvironment:
     """The environment of one run."""
 
-    def __init__(self, bundle: str, unshared: bool) -> None:
+    def __init__(self, bundle: str) -> None:
         self._files = BundleFiles(bundle)
         self._plan = Plan.load(os.path.join(bundle, "launch.json"))
         self._secrets = {name: os.environ.get(name, "") for name in self._plan.secrets}
@@ -102,7 +102,7 @@ class PackageEnvironment:
             raise LauncherError("bad_plan", "%s is not a captured environment" % path)
         self._document = document
         self._trusted = {0, os.geteuid(), os.stat(bundle).st_uid}
-        self._root = environments_folder(bundle, unshared)
+        self._root = environments_folder(bundle)
         self._folder = os.path.join(self._root, self._key())
         self._seen: Tuple[Any, float] = (None, 0.0)
         self._beat_file = ""

@@ -9,10 +9,9 @@ import select
 import struct
 import time
 from collections import deque
-from typing import Deque, List, Optional, Tuple, Union
+from typing import Deque, List, Optional, Tuple
 
 from .bundle_files import BundleFiles
-from .frames import FrameEcho
 
 
 class NodeLog:
@@ -130,9 +129,6 @@ class LineEcho:
         self._partial_line = b""
         return b"".join(output_parts)
 
-    def skip(self, count: int) -> None:
-        """Leave out bytes that cannot be read."""
-
     def _append_chunk(self, chunk: bytes, output_parts: List[bytes]) -> None:
         output_parts += (
             self._continuation_prefix if self._is_continued else self._line_prefix,
@@ -234,15 +230,12 @@ class Outlet:
             time.sleep(0.005)
 
 
-Echo = Union[LineEcho, FrameEcho]
-
-
 class Stream:
     """One log file as the launcher sees it: its size, since when, its time index, and how much of it was echoed."""
 
     CHUNK = 1 << 18
 
-    def __init__(self, files: BundleFiles, path: str, echo: Optional[Echo]) -> None:
+    def __init__(self, files: BundleFiles, path: str, echo: Optional[LineEcho]) -> None:
         self.descriptor = files.open(path, os.O_RDONLY)
         index = os.path.splitext(path)[0] + ".idx"
         self.index = TimeIndex(files.open(index, os.O_RDWR | os.O_TRUNC))
@@ -281,7 +274,6 @@ class Stream:
         except OSError:
             data = b""
         if not data:  # somebody cut the file short
-            self._echo.skip(self.backlog)
             self._echoed = self.size
         self._echoed += len(data)
         return self._echo.feed(data, now)

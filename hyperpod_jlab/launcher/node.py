@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, Mapping, Optional, Sequence
 
 from .bundle_files import AttemptPaths, BundleFiles, Records
 from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
 from .environment import delete_secrets, mask_secrets, read_secrets
 from .errors import LauncherError, StopRequested
-from .frames import FileFrames
 from .heartbeat import Heartbeat
 from .logs import NodeLog, Outlet
 from .metrics import MetricsChild
@@ -39,18 +38,10 @@ STEPS = {
 """What the node's record says of a step before the ranks start."""
 
 
-class Output(NamedTuple):
-    """Where the node's output goes: the launcher's stdout, and what makes frames of files for it, if they are wanted."""
-
-    outlet: Outlet
-    frames: Optional[FileFrames]
-
-
 class Node:
     """One node in one attempt, from its first record to its last."""
 
     END_DELAY_S = 0.05
-    MIN_POLL_S = 0.004
     STEP_RECORDED_AFTER_S = 2.0
     """A shorter step is not worth a record."""
 
@@ -60,7 +51,7 @@ class Node:
         attempt_paths: AttemptPaths,
         files: BundleFiles,
         signals: Signals,
-        out: Output,
+        outlet: Outlet,
     ) -> None:
         self._arguments = arguments
         self._attempt_paths = attempt_paths
@@ -69,19 +60,14 @@ class Node:
         self._heartbeat = Heartbeat()
         self._log = NodeLog(files, attempt_paths.node_log)
         self._records = Records(files, self._log.note)
-        self._outlet, self._frames = out
-        echo = "frames" if self._frames else "" if arguments.quiet else "lines"
-        self._streams = Streams(attempt_paths, files, arguments.nodes, self._outlet, echo)
+        self._outlet = outlet
+        is_quiet = arguments.quiet
+        self._streams = Streams(attempt_paths, files, arguments.nodes, outlet, is_quiet)
         self._streams.open("node", attempt_paths.node_log, "node-%d" % attempt_paths.node_rank)
         self._errors = ErrorRecorder(attempt_paths, self._streams, self._records)
         self._children = Children(self._log.descriptor)
         self._belongings = Belongings(attempt_paths, self._children)
-        # Of samples that stay on the node no reader would know.
-        self._resources = (
-            None
-            if arguments.unshared
-            else ResourceLog(files, attempt_paths.resources, self._children)
-        )
+        self._resources = ResourceLog(files, attempt_paths.resources, self._children)
         self._metrics: Optional[MetricsChild] = None
         self._peers = PeerWatch(attempt_paths, arguments)
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
@@ -128,7 +114,7 @@ class Node:
     def poll(self) -> None:
         """One turn of the loop: wait a little, then see to everything that may have happened."""
         delay = self._streams.delay
-        self._wait(min(delay, self.END_DELAY_S) if self._process_ending else delay)
+        self._signals.wait(min(delay, self.END_DELAY_S) if self._process_ending else delay)
         for number in self._signals.pop_signals():
             self._handle_signal(number)
         for text in self._control.pop_notes():
@@ -137,7 +123,7 @@ class Node:
         self._streams.poll(self._records)
         if self._ranks is not None and self._ranks.refresh():
             self._write_record()
-        if self._resources is not None and self._process_ending is None:
+        if self._process_ending is None:
             self._resources.poll(self._running_ranks())
         is_ending = self._process_ending is not None or self._stopped_by is not None
         alarm = self._metrics.poll(is_ending) if self._metrics is not None else None
@@ -159,19 +145,6 @@ class Node:
             for state in states
             if state.pid is not None and state.ended_at is None
         }
-
-    def _wait(self, seconds: float) -> None:
-        """Wait for a signal, at most so long; meanwhile pass on what the ranks write, at most once in a moment."""
-        file_watch = self._streams.file_watch
-        if file_watch is None:
-            self._signals.wait(seconds)
-            return
-        end = time.monotonic() + seconds
-        while not self._signals.wait(min(seconds, self.MIN_POLL_S)):
-            remaining = end - time.monotonic()
-            if remaining <= 0 or self._signals.wait(remaining, file_watch.descriptor):
-                return
-            self._streams.poll(self._records)
 
     def _handle_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:
@@ -236,21 +209,10 @@ class Node:
             self._streams.open(str(state.local_rank), path, str(state.rank))
         self._check_stop()
         self._ranks.start()
-        if self._frames is not None:
-            self._streams.open("metrics", self._attempt_paths.metrics, "metrics")
-            self._open_outputs()
         self._metrics = MetricsChild(
             self._children, self._attempt_paths, self._log.note, self._secrets
         )
         self._write_record()
-
-    def _open_outputs(self) -> None:
-        """Send what the cells of a notebook put out, too."""
-        if not os.path.exists(os.path.join(self._attempt_paths.bundle, "code", "cells.json")):
-            return
-        for state in self._ranks.states if self._ranks is not None else ():
-            path = self._attempt_paths.rank_outputs(state.local_rank)
-            self._streams.open("%d.outputs" % state.local_rank, path, str(state.rank))
 
     def _read_plan(self) -> Plan:
         """The plan; the node's first record says by its being there that the secrets were read."""
@@ -276,9 +238,8 @@ class Node:
         }
         line = "##hyperpod " + json.dumps(document)
         self._log.write_line(line)
-        if self._frames is None:
-            self._outlet.put(line.encode() + b"\n")
-            self._streams["node"].skip_echo()
+        self._outlet.put(line.encode() + b"\n")
+        self._streams["node"].skip_echo()
         self._control.send({"attempt": self._attempt_paths.attempt})
         if plan is not None and plan.nodes != arguments.nodes:
             text = "the plan is for %d nodes, started on %d"
@@ -313,8 +274,7 @@ class Node:
         keeps_secrets = plan is None or plan.keep_secrets or arguments.task is not None
         if keeps_secrets or plan is None or not plan.secrets:
             return
-        nodes = range(1 if arguments.unshared else arguments.nodes)
-        other_nodes = (node for node in nodes if node != attempt_paths.node_rank)
+        other_nodes = (node for node in range(arguments.nodes) if node != attempt_paths.node_rank)
         if failed or all(
             os.path.exists(attempt_paths.node_record_path(node)) for node in other_nodes
         ):
@@ -328,11 +288,6 @@ class Node:
         while ranks is not None and not (ranks.ended or ranks.failure or self._stopped_by):
             self.poll()
             self._announce_failure()
-
-    @property
-    def _signalled(self) -> bool:
-        """Whether the whole pod is to end soon."""
-        return (self._stopped_by or "").startswith("SIG")
 
     @property
     def _failed(self) -> bool:
@@ -361,13 +316,10 @@ class Node:
     def _record_errors(self) -> None:
         if self._ranks is not None:
             self._errors.record(self._ranks.states, self._secrets)
-        if self._frames is not None:
-            self._frames.send_errors(self._attempt_paths.status)
 
     def _end_processes(self) -> None:
         """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
-        if self._resources is not None:
-            self._resources.stop()
+        self._resources.stop()
         ranks = self._ranks
         grace = self._plan.stop_grace if self._plan else 0.0
         natural = False
@@ -415,8 +367,6 @@ class Node:
         self._delete_read_secrets(outcome.exit_code != 0)
         self._report_broken_stdout()
         limit, drain_pause = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
-        if self._frames is not None:  # stdout is the only record then
-            limit, drain_pause = (10.0, 5.0) if self._signalled else (600.0, 10.0)
         unwritten_bytes = self._streams.drain(limit, drain_pause, self._is_stop_requested)
         if unwritten_bytes:
             text = "stdout did not accept the last %d bytes; they are in the log files"
@@ -425,9 +375,6 @@ class Node:
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
-        if self._frames is not None:
-            self._frames.send_results(self._started_at)
-            self._outlet.flush(drain_pause)
         end = {
             "exit_code": outcome.exit_code,
             "own": self._failed_itself,

@@ -103,10 +103,3 @@ def end_descendants() -> None:
         for pid in descendants:
             send(pid, signal.SIGKILL)
         time.sleep(0.05)
-
-
-def write_all(data: bytes) -> None:
-    """Write frames while no node's program does."""
-    with contextlib.suppress(OSError):
-        while data:
-            data = data[os.write(1, data) :]

@@ -23,9 +23,6 @@ class NodeArguments(NamedTuple):
     task: Optional[int]
     quiet: bool
     wait_attempt: float
-    unshared: bool
-    attempt: Optional[int]
-    frames: bool = False
     control: Optional[int] = None
 
 

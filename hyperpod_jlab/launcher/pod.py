@@ -15,12 +15,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Union
 
 from .claims import free_port
 from .contract import EXIT_LAUNCHER, STOP_SIGNALS, WARNING_SIGNALS
-from .frames import CUT_MARK
 from .heartbeat import Heartbeat
 from .history import History
 from .host import CoordinatorServer, listen
 from .meeting import Coordinator, NodeState, RendezvousConfig
-from .node_process import NodeProcess, end_descendants, write_all
+from .node_process import NodeProcess, end_descendants
 from .ranks import STOPPED_FAILURE
 from .system import Signals, parse_wait_status, send, signal_name
 from .visitor import CoordinatorClient, Dialer
@@ -41,8 +40,6 @@ class PodArguments(NamedTuple):
     patience: float
     return_patience: float
     task: Optional[int]
-    unshared: bool
-    frames: bool
     quiet: bool
     no_signal_codes: bool
 
@@ -86,7 +83,7 @@ class Pod:
                 arguments.time_limit,
                 arguments.patience,
                 arguments.return_patience,
-                arguments.unshared,
+                unshared=False,
             )
             self._coordinator = Coordinator(terms, history, free_port, self.log_note)
             self._coordinator.join(0, self._card.instance, self._card.born, self._card.name)
@@ -182,8 +179,6 @@ class Pod:
         if end is None:  # it came to no attempt, or was killed
             end = {"own": exit_code != 0 and node.end_signal is None}
             end_descendants()
-            if self._arguments.frames:
-                write_all(CUT_MARK)
             if node.attempt:
                 rank = self._arguments.node_rank
                 self._history.node_was_killed(node.attempt, rank, exit_code)
@@ -246,8 +241,7 @@ class Pod:
         if incarnation in self._finished_incarnations:
             return
         self._finished_incarnations.add(incarnation)
-        number = directive.get("number")
-        argv = self._node_argv(incarnation, port, number if isinstance(number, int) else None)
+        argv = self._node_argv(incarnation, port)
         self._node = NodeProcess(argv, incarnation)
         self._state = self._state._replace(
             running=True, incarnation=incarnation, exit_code=None, own=False
@@ -256,8 +250,8 @@ class Pod:
         for text in notes:
             self._node.send({"note": text})
 
-    def _node_argv(self, incarnation: str, port: int, number: Optional[int]) -> List[str]:
-        """The arguments of `node`. Nothing of a message but its incarnation's text and two numbers comes into them."""
+    def _node_argv(self, incarnation: str, port: int) -> List[str]:
+        """The arguments of `node`. Nothing of a message but its incarnation's text and a number comes into them."""
         arguments = self._arguments
         options = {
             "node-rank": arguments.node_rank,
@@ -267,16 +261,10 @@ class Pod:
             "scheduler-id": arguments.scheduler_id,
             "incarnation": incarnation,
             "node-name": arguments.node_name,
-            "attempt": number if arguments.unshared else None,
             "task": arguments.task,
         }
         argv = ["--%s=%s" % option for option in options.items() if option[1] is not None]
-        switches = {
-            "--unshared": arguments.unshared,
-            "--frames": arguments.frames,
-            "--quiet": arguments.quiet,
-        }
-        return [*argv, *(switch for switch, is_enabled in switches.items() if is_enabled)]
+        return [*argv, *(["--quiet"] if arguments.quiet else [])]
 
     def _report_state(self, now: float) -> None:
         if isinstance(self._client, CoordinatorClient):

@@ -92,8 +92,8 @@ class Preparation:
         result = anonymous_file()
         try:
             python = self._find_python(plan, environment, cwd)
-            argv = [python, "-I", "-X", "utf8", os.path.abspath(__file__), "environment"]
-            argv += [str(result), *(["--unshared"] if self._arguments.unshared else [])]
+            launcher = os.path.abspath(__file__)
+            argv = [python, "-I", "-X", "utf8", launcher, "environment", str(result)]
             child = run_step("the environment", argv, environment, cwd, [result])
             data = os.pread(result, os.fstat(result).st_size, 0)
         finally:

@@ -323,7 +323,6 @@ class PeerWatch:
 
     def __init__(self, attempt_paths: AttemptPaths, arguments: NodeArguments) -> None:
         self._attempt_paths = attempt_paths
-        self._is_single = arguments.unshared
         self._single = arguments.nodes == 1
         self._every = 2.0 if self._single else max(1.0, arguments.nodes / 200.0)
         self._next = 0.0
@@ -331,7 +330,7 @@ class PeerWatch:
     def poll(self) -> Optional[str]:
         """Why this node has to stop, or None."""
         now = time.monotonic()
-        if self._is_single or now < self._next:
+        if now < self._next:
             return None
         self._next = now + self._every
         if os.path.exists(self._attempt_paths.next_attempt):

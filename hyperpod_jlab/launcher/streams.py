@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict
 
 from .bundle_files import AttemptPaths, BundleFiles, Records
-from .file_news import FileWatch
-from .frames import FrameEcho
-from .logs import Echo, LineEcho, Outlet, Stream
+from .logs import LineEcho, Outlet, Stream
 
 
 class Streams:
@@ -20,12 +18,17 @@ class Streams:
     HEARTBEAT = 5.0
 
     def __init__(
-        self, attempt_paths: AttemptPaths, files: BundleFiles, nodes: int, outlet: Outlet, echo: str
+        self,
+        attempt_paths: AttemptPaths,
+        files: BundleFiles,
+        nodes: int,
+        outlet: Outlet,
+        is_quiet: bool,
     ) -> None:
         self._attempt_paths = attempt_paths
         self._files = files
         self._outlet = outlet
-        self._echoes = echo
+        self._is_quiet = is_quiet
         self._streams: Dict[str, Stream] = {}
         # A thousand nodes share one metadata server: each writes more seldom.
         self._activity_every = max(0.25, nodes * 0.004)
@@ -33,22 +36,12 @@ class Streams:
         self._changed = False
         self._is_closed = False
         self.delay = self.FAST
-        # Only what goes over stdout alone is waited for by readers who cannot see the files.
-        self.file_watch = FileWatch() if echo == "frames" else None
 
     def open(self, key: str, path: str, label: str) -> Stream:
         """Take in a log file, made if need be."""
-        echo: Optional[Echo] = LineEcho(label) if self._echoes == "lines" else None
-        if self._echoes == "frames":
-            echo = FrameEcho(
-                "%d.%d.%s" % (self._attempt_paths.attempt, self._attempt_paths.node_rank, key)
-            )
-            self._outlet.put(echo.opening)
-        stream = Stream(self._files, path, echo)
+        stream = Stream(self._files, path, None if self._is_quiet else LineEcho(label))
         self._streams[key] = stream
         self._changed = True
-        if self.file_watch is not None:
-            self.file_watch.watch(path)
         return stream
 
     def __getitem__(self, key: str) -> Stream:
@@ -56,8 +49,6 @@ class Streams:
 
     def poll(self, records: Records) -> None:
         """Look at all files, echo, and write the activity record when its time has come."""
-        if self.file_watch is not None:
-            self.file_watch.clear()
         grew = False
         for stream in self._streams.values():
             with contextlib.suppress(OSError):

@@ -211,29 +211,16 @@ class Signals:
     def _on_signal(self, number: int, _frame: object) -> None:
         self._pending.append(number)
 
-    def wait(self, seconds: float, extra_descriptor: Optional[int] = None) -> bool:
-        """Sleep until a signal or a word of the pod's program comes, at most so long.
-
-        Args:
-            seconds: How long.
-            extra_descriptor: A descriptor that wakes too once it can be read.
-
-        Returns:
-            Whether a signal or a word came.
-        """
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal or a word of the pod's program comes, at most so long."""
         control = self.control.descriptor
-        descriptors = [
-            descriptor
-            for descriptor in (self._wake, control, extra_descriptor)
-            if descriptor is not None
-        ]
+        descriptors = [self._wake] if control is None else [self._wake, control]
         ready_descriptors, _, _ = select.select(descriptors, [], [], max(0.0, seconds))
         self.control.read()
         if self._wake in ready_descriptors:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
-        return bool(set(ready_descriptors) - {extra_descriptor})
 
     def pop_signals(self) -> List[int]:
         """The signals since the last call, children's ends left out."""

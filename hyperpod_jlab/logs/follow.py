@@ -306,7 +306,7 @@ class Feed:
             await self._next_wait()
 
     def _plan(self, now: float) -> _Job | None:
-        nodes = self._idle_tracker.next_read_at(self.readers, now)
+        nodes = self._idle_tracker.due_nodes(self.readers, now)
         nudged: list[SourceReader] = []
         due_readers: list[SourceReader] = []
         for reader in self.readers.values():
@@ -406,11 +406,11 @@ class Feed:
 
     async def _next_wait(self) -> None:
         now = time.monotonic()
-        due_readers = min(self._next_discovery, self._idle_tracker.next_due())
+        next_due_at = min(self._next_discovery, self._idle_tracker.next_due())
         for reader in self.readers.values():
-            if reader.is_wanted and reader.next_read_at < due_readers:
-                due_readers = reader.next_read_at
-        wait = max(due_readers - now, self._context.budget.wait_s())
+            if reader.is_wanted and reader.next_read_at < next_due_at:
+                next_due_at = reader.next_read_at
+        wait = max(next_due_at - now, self._context.budget.wait_s())
         if wait <= 0:
             return
         try:
@@ -448,7 +448,7 @@ class Feed:
 QUIET_S = 0.5
 """Seconds of quiet after which an unfinished line is shown."""
 
-TIMEOUT = 1.0
+PARTIAL_LINE_S = 1.0
 """Interval in seconds at which a growing unfinished line, such as a progress bar, is shown."""
 
 SETTLED_S = 10.0
@@ -637,10 +637,10 @@ class Follower:
 
     async def _collect(self, now: float) -> list[LineBlock]:
         """The data of the fresh streams, as much as fits into a batch."""
-        due_readers = [stream for stream, alarm in self._alarms.items() if alarm <= now]
-        for stream in due_readers:
+        due_streams = [stream for stream, alarm in self._alarms.items() if alarm <= now]
+        for stream in due_streams:
             del self._alarms[stream]
-        self._new_streams.update(dict.fromkeys(due_readers))
+        self._new_streams.update(dict.fromkeys(due_streams))
         blocks: list[LineBlock] = []
         lagging: list[_Lane] = []
         size = 0
@@ -770,11 +770,11 @@ class Follower:
             return begin
         if begin or lane.partial_since is None:
             lane.partial_since = now
-        due_readers = min(lane.reader.grown + QUIET_S, lane.partial_since + TIMEOUT)
+        due_at = min(lane.reader.grown + QUIET_S, lane.partial_since + PARTIAL_LINE_S)
         if b"\r" in chunk.data[begin:]:
-            due_readers = max(due_readers, lane.shown_at + TIMEOUT)
-        if now < due_readers:
-            self._alarms[stream] = due_readers
+            due_at = max(due_at, lane.shown_at + PARTIAL_LINE_S)
+        if now < due_at:
+            self._alarms[stream] = due_at
             return begin
         lane.shown_at, lane.partial_since = now, None
         return character_boundary(chunk.data, begin, len(chunk.data))

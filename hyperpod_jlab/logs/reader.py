@@ -337,19 +337,19 @@ class IdleTracker:
     def __init__(self) -> None:
         self._node_watches: dict[Node, _NodeWatch] = {}
 
-    def next_read_at(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
+    def due_nodes(self, readers: Mapping[Stream, SourceReader], now: float) -> list[Node]:
         """The nodes whose records must be read now; decides which readers sleep."""
         if len(readers) <= FEW:
             self._wake(readers.values())
             self._node_watches.clear()
             return []
-        quiet_s: dict[Node, list[SourceReader]] = {}
+        sleeping: dict[Node, list[SourceReader]] = {}
         for stream, reader in readers.items():
             if now - reader.grown > _QUIET_S:
-                quiet_s.setdefault((stream.attempt, stream.node_rank), []).append(reader)
-        for node in self._node_watches.keys() - quiet_s.keys():
+                sleeping.setdefault((stream.attempt, stream.node_rank), []).append(reader)
+        for node in self._node_watches.keys() - sleeping.keys():
             del self._node_watches[node]
-        for node, sleepers in quiet_s.items():
+        for node, sleepers in sleeping.items():
             # A node that has not been queried yet counts as alive until its record is read.
             node_watch = self._node_watches.setdefault(
                 node, _NodeWatch(next_check_at=now, renewed_at=now)

@@ -45,7 +45,7 @@ class RankStatus:
         rank: Its global rank.
         node_rank: Its node.
         node: The node's name.
-        state: `stopped` means that the launcher ended it because another rank failed or the run was stopped; `lost` that it has no end, but its attempt has.
+        state: `stopped` means that the launcher ended it because another rank failed or the run was stopped; ``lost`` that it has no end, but its attempt has.
         exit_code: Its exit code; 128+N for signal N.
         signal: The signal that ended it.
         started_at: When it started.

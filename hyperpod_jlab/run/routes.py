@@ -249,7 +249,7 @@ class ResourcesQuery(RequestModel):
 
 
 async def show_resources(call: Call, run_id: str, query: ResourcesQuery) -> RunResources:
-    """Get the CPU, memory and GPU usage of a run's ranks and nodes over time, as the launcher sampled it. Empty if there are no samples, as without shared storage."""
+    """Get the CPU, memory and GPU usage of a run's ranks and nodes over time, as the launcher sampled it. Empty if there are no samples."""
     bundle = await _bundle(call, run_id)
     hyperpod = await call.hyperpod()
     return await hyperpod.big_reads.run(

@@ -69,7 +69,7 @@ class LogChoice(RequestModel):
 
 
 class Subscribe(LogChoice):
-    """Follow a run's log, or logs of nodes. A new subscription takes over an id in use when `subscribed` is sent."""
+    """Follow a run's log, or logs of nodes. A new subscription takes over an id in use when ``subscribed`` is sent."""
 
     type: Literal["subscribe"]
     id: Number

@@ -72,7 +72,7 @@ def test_a_path_on_each_side(hpj, home):
         assert told["runs_go_here"] is True
     words = hpj("storage", "fsx/sets/a.csv").ok().out
     assert "/fsx/alice/sets/a.csv" in words
-    assert "code is packed into the job" in words
+    assert "no storage claim is configured" in words
     outside = hpj("storage", "--json", str(home.config)).ok().json
     assert outside["runs_go_here"] is False
     assert {one["there"] for one in outside["clusters"]} == {None}

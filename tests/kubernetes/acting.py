@@ -54,16 +54,10 @@ async def acting(
     namespace: str,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    *,
-    shared: bool = True,
 ) -> AsyncIterator[Acting]:
-    """A user's services over the cluster, as its administrator; `shared`: whether pods mount the partition."""
+    """A user's services over the cluster, as its administrator."""
     given = settings(cluster, namespace)
-    if shared:
-        cluster.claim(namespace)
-    else:
-        del given["clusters"][CLUSTER]["storage"]
-        given["storage"] = {"path": str(folder / "partition")}
+    cluster.claim(namespace)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     hyperpod = Hyperpod(parse(Settings, given))

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from tests.kubernetes.cluster import ONE, KubernetesTestbed, of_the_user, running, uses_theirs
-from tests.kubernetes.session_fixtures import claim, session, sessions
+from tests.kubernetes.session_fixtures import session, sessions
 
-__all__ = ["claim", "session", "sessions"]  # fixtures for all modules here
+__all__ = ["session", "sessions"]  # fixtures for all modules here
 
 OURS = {"kubernetes", "start_kubernetes"}
 ANY = {*OURS, "kubernetes_cluster"}

@@ -76,9 +76,7 @@ async def _said(session: KubernetesSession, request: LogRequest) -> list[str]:
     return lines
 
 
-@pytest.fixture(params=[True, False], ids=["claim", "no-claim"])
-def behind(
-    request: pytest.FixtureRequest, sessions: Sessions, proxy: FaultyProxy
-) -> KubernetesSession:
-    """A session whose requests go through the proxy, with the partition in its pods and without."""
-    return sessions(kubeconfig=proxy.kubeconfig, claim=request.param)
+@pytest.fixture
+def behind(sessions: Sessions, proxy: FaultyProxy) -> KubernetesSession:
+    """A session whose requests go through the proxy."""
+    return sessions(kubeconfig=proxy.kubeconfig)

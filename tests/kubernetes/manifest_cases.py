@@ -13,7 +13,6 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, render
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import RenderInput
@@ -96,7 +95,6 @@ CASES: dict[str, dict[str, Any]] = {
     "service_account": {"spec": {"kubernetes": {"service_account": "trainer"}}},
     "namespace": {"spec": {"kubernetes": {"namespace": "team-b"}}},
     "sub_path": {"storage": {"claim": "fsx", "mount": "/fsx", "sub_path": "alice"}},
-    "without_storage": {"storage": None, "spec": {"resources": {"nodes": 2}}},
     "patch": {
         "patches": [
             {
@@ -120,9 +118,8 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "job": {"kind": "Job", "spec": {"time_limit": "2h"}},
     "array": {"spec": {"array": "1-7,9%2", "time_limit": "2h", "queue": "team-a"}, "kind": "Job"},
-    "array_from_0": {"spec": {"array": "0-3"}, "kind": "Job", "storage": None},
+    "array_from_0": {"spec": {"array": "0-3"}, "kind": "Job"},
     "job_two_nodes": {"kind": "Job", "spec": {"resources": {"nodes": 2, "gpus_per_node": 8}}},
-    "job_without_storage": {"kind": "Job", "storage": None},
     "hyperpod_job": {
         "kind": "HyperPodPyTorchJob",
         "spec": {**_GPUS, "time_limit": "2h"},
@@ -151,7 +148,7 @@ def place(case: dict[str, Any]) -> RenderContext:
         namespace=spec.kubernetes.namespace or "team-a",
         kind=found,
         image="registry/train:1",
-        storage=None if storage is None else PodStorage(**storage),
+        storage=PodStorage(**storage),
         hyperpod=case.get("hyperpod", False),
         instance=instance_type(spec.resources.instance_type),
         patches=tuple(case.get("patches", ())),
@@ -168,9 +165,7 @@ def given(case: dict[str, Any]) -> RenderInput:
         name=case.get("name", "train 1"),
         spec=spec,
         bundle=BUNDLE,
-        paths=PathMap.create_map(
-            "/home/alice/fsx", storage.mount if storage is not None else FOLDER
-        ),
+        paths=PathMap.create_map("/home/alice/fsx", storage.mount),
         python=case.get("python", spec.environment.python),
         guard_policy=GuardPolicy(200001, "5ea1" * 16),
         user=case.get("user", "alice@example.org"),

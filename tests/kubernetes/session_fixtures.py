@@ -1,8 +1,7 @@
 """The services, and the command line, of users of a real Kubernetes cluster.
 
-All tests here have them. ``session`` is what most want, ``sessions`` makes others: ``sessions(claim=False)``, ``sessions(server=proxy.address)``,
-``sessions(kubeconfig=cluster.user("alice", namespace))``. A module of tests that hold with and without a claim says
-``@pytest.mark.parametrize("claim", [True, False], indirect=True)``.
+All tests here have them. ``session`` is what most want, ``sessions`` makes others: ``sessions(server=proxy.address)``,
+``sessions(kubeconfig=cluster.user("alice", namespace))``.
 """
 
 from __future__ import annotations
@@ -189,7 +188,7 @@ class Sessions:
         """Another session.
 
         Args:
-            claim: Whether the pods have the partition; else code and logs go through the API server.
+            claim: Whether the pods have the partition; else only own manifests run.
             kubeconfig: The user's; default: the administrator's.
             server: Address in place of the API server's, as a proxy's.
             namespace: Of the runs.
@@ -251,13 +250,7 @@ async def sessions(
     await made.close()
 
 
-@pytest.fixture(params=[True], ids=["claim"])
-def claim(request: pytest.FixtureRequest) -> bool:
-    """Whether pods have the partition; a module may give both."""
-    return bool(request.param)
-
-
 @pytest.fixture
-def session(sessions: Callable[..., KubernetesSession], claim: bool) -> KubernetesSession:
+def session(sessions: Callable[..., KubernetesSession]) -> KubernetesSession:
     """A session of an administrator, whose pods mount the partition."""
-    return sessions(claim=claim)
+    return sessions()

@@ -27,8 +27,6 @@ from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.test_verdicts import pod
 from tests.storage.bundles import make_bundle, write_files
 
-BY_CLAIM = pytest.mark.parametrize("claim", [True, False], indirect=True)
-
 
 @pytest.mark.parametrize(
     ("listed", "tasks"),
@@ -122,7 +120,6 @@ async def children(session: KubernetesSession, run_id: str) -> dict[int, Run]:
     return {int(run.run_id.partition(".")[2]): run for run in found}
 
 
-@BY_CLAIM
 async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSession):
     """The indices are not those of the Job, some tasks fail, and one runs out of attempts; the others are none the worse."""
     command = "echo task $HYPERPOD_ARRAY_INDEX attempt $HYPERPOD_ATTEMPT; [ $HYPERPOD_ARRAY_INDEX != 5 ] || exit 7"
@@ -154,9 +151,6 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
     assert '"succeeded": 3' in told.out
 
 
-@pytest.mark.parametrize(
-    "claim", [True, pytest.param(False, marks=pytest.mark.full)], indirect=True
-)
 async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSession):
     run_id = await session.submit("echo on; sleep 600", array="0-1")
     for index in (0, 1):

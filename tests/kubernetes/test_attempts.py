@@ -1,4 +1,4 @@
-"""Attempts of a run on a real cluster: which ends open the next one, with and without shared storage."""
+"""Attempts of a run on a real cluster: which ends open the next one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from tests.kubernetes.session_fixtures import KubernetesSession
-
-pytestmark = pytest.mark.parametrize("claim", [True, False], indirect=True)
 
 TWO: dict[str, Any] = {"resources": {"nodes": 2}, "launcher": "python"}
 #: In its first attempt a run waits, later ones end well.

@@ -43,22 +43,21 @@ def test_the_operators_version_is_what_its_image_says(image: str, version: str |
 
 
 @pytest.mark.parametrize(
-    ("namespace", "operator", "shared", "codes"),
+    ("namespace", "operator", "codes"),
     [
-        ("kubeflow", "1.8.1", True, []),
-        ("hyperpod-ns-team-a", "1.7.0", True, []),
-        ("aws-hyperpod", None, True, []),
-        ("my-hyperpod", "1.8.0", True, ["namespace"]),
-        ("kubeflow-2", "1.8.0", True, ["namespace"]),
-        ("hyperpod", "1.9.3", True, ["operator"]),
-        ("hyperpod", None, False, ["restart_policy"]),
-        ("default", "1.9.3", False, ["namespace", "operator", "restart_policy"]),
+        ("kubeflow", "1.8.1", []),
+        ("hyperpod-ns-team-a", "1.7.0", []),
+        ("aws-hyperpod", None, []),
+        ("my-hyperpod", "1.8.0", ["namespace"]),
+        ("kubeflow-2", "1.8.0", ["namespace"]),
+        ("hyperpod", "1.9.3", ["operator"]),
+        ("default", "1.9.3", ["namespace", "operator"]),
     ],
 )
 def test_each_condition_that_does_not_hold_is_named(
-    namespace: str, operator: str | None, shared: bool, codes: list[str]
+    namespace: str, operator: str | None, codes: list[str]
 ):
-    found = [*auto_resume.find_obstacles(namespace, operator, is_shared=shared)]
+    found = [*auto_resume.find_obstacles(namespace, operator)]
     assert [one.code for one in found] == [f"auto_resume_{code}" for code in codes]
     assert all(one.level == "warning" and one.hint for one in found)
 
@@ -83,7 +82,6 @@ def test_it_is_on_where_the_cluster_has_it_unless_the_run_refuses(
     [
         {"namespace": "a"},
         {"operator": "1.9.3"},
-        {"storage": None},
         {"patches": [{"spec": {"pytorchReplicaSpecs": {"Master": {"restartPolicy": "Never"}}}}]},
     ],
 )

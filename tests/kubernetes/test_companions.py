@@ -196,9 +196,7 @@ async def test_the_role_of_the_examples_is_enough_and_without_it_nothing_is_made
         kubeconfig = kubernetes_cluster.user(name, user.namespace, rules=rules)
         folder = user.folder / name
         folder.mkdir()
-        async with acting(
-            kubernetes_cluster, user.namespace, folder, monkeypatch, shared=False
-        ) as they:
+        async with acting(kubernetes_cluster, user.namespace, folder, monkeypatch) as they:
             monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
             if name == "narrow":
                 with pytest.raises((RefusedError, DeniedError), match="deployments") as error:

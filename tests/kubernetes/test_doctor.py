@@ -75,6 +75,13 @@ async def test_a_namespace_that_is_not_there(sessions: Sessions) -> None:
         assert "not checked: namespace" in checks[key]["evidence"]
 
 
+async def test_a_cluster_without_a_claim(sessions: Sessions) -> None:
+    code, checks = await examine(sessions(claim=False))
+    assert (code, checks["claim"]["level"], checks["claim"]["who"]) == (2, "fail", "you")
+    assert "no storage claim" in checks["claim"]["evidence"]
+    assert "storage = { claim =" in checks["claim"]["fix"]
+
+
 async def test_a_claim_that_is_not_there(sessions: Sessions) -> None:
     storage = {"claim": "other", "mount": "/data"}
     code, checks = await examine(sessions(storage=storage))

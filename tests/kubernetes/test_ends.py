@@ -1,4 +1,4 @@
-"""How runs end on a real cluster when something else than their program ends them, and what is said of it; with a claim and without."""
+"""How runs end on a real cluster when something else than their program ends them, and what is said of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.kubernetes.session_fixtures import KubernetesSession
 
-pytestmark = [pytest.mark.full, pytest.mark.parametrize("claim", [True, False], indirect=True)]
+pytestmark = pytest.mark.full
 
 PAIR: dict[str, Any] = {"resources": {"nodes": 2}, "launcher": "python"}
 HOG = "python3 -c 'import os; x = [os.urandom(1 << 20) for _ in range(400)]; print(len(x))'"
@@ -51,18 +51,14 @@ async def test_a_program_that_the_image_lacks_is_named(session: KubernetesSessio
 
 
 @pytest.mark.timeout(300)
-async def test_memory_that_runs_out_is_said(session: KubernetesSession, claim: bool) -> None:
-    """A single pod without a claim is not made anew; else it is, until it was lost too often."""
+async def test_memory_that_runs_out_is_said(session: KubernetesSession) -> None:
+    """Its pod is made anew, until it was lost too often."""
     run_id = await session.submit(HOG, resources={"memory": "64M"})
     run = await session.ended(run_id, 250)
     assert run.state == "failed"
-    if claim:
-        assert len(run.status.attempts) == 6
-        assert run.status.reason_code == "node_fail"
-        assert "memory was low" in (run.status.reason or "")
-    else:
-        assert (run.status.reason_code, run.status.exit_code) == ("out_of_memory", 137)
-        assert "64.0 MiB" in (run.status.reason or "")
+    assert len(run.status.attempts) == 6
+    assert run.status.reason_code == "node_fail"
+    assert "memory was low" in (run.status.reason or "")
 
 
 async def test_a_job_that_somebody_removes_is_lost(session: KubernetesSession) -> None:
@@ -84,7 +80,7 @@ async def test_a_cancel_brings_the_last_words(session: KubernetesSession) -> Non
     await session.hyperpod.runs.act(run_id, "cancel")
     run = await session.ended(run_id)
     assert run.state == "cancelled"
-    said = "begun\nlast words\n"  # with a claim the launchers write it, while their pods end
+    said = "begun\nlast words\n"  # the launchers write it, while their pods end
     for node in (0, 1):
         await session.until(run_id, lambda _, node=node: session.log(run_id, node) == said)  # type: ignore[misc]
     assert (await session.hyperpod.runs.get(run_id)).state == "cancelled"

@@ -76,7 +76,6 @@ async def test_for_some_seconds_in_the_middle_of_a_run(
     assert behind.log(run_id).split() == whole(COUNT)
 
 
-@pytest.mark.parametrize("behind", [True], ids=["claim"], indirect=True)
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
@@ -142,12 +141,10 @@ async def test_a_run_whose_cluster_is_gone_is_told_by_its_launchers(
     run_id = await behind.submit(numbers(COUNT))
     await behind.running(run_id)
     proxy.down()
-    # Launchers are heard of once they have written that they go on; without a claim nobody hears them.
-    heard = behind.hyperpod.settings.clusters["k8s"].storage is not None
-    states = {"running"} if heard else {"running", "unknown"}
+    # Launchers are heard of once they have written that they go on.
     await behind.until(
         run_id,
-        lambda run: "API server" in (run.status.reason or "") and run.state in states,
+        lambda run: "API server" in (run.status.reason or "") and run.state == "running",
         30,
     )
     other = await behind.until(waits, lambda run: run.state == "unknown", 30)
@@ -164,7 +161,6 @@ async def test_a_run_whose_cluster_is_gone_is_told_by_its_launchers(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("behind", [True], ids=["claim"], indirect=True)
 async def test_an_error_in_the_middle_of_a_list_is_not_an_empty_list(
     behind: KubernetesSession, proxy: FaultyProxy
 ) -> None:
@@ -183,7 +179,6 @@ async def test_an_error_in_the_middle_of_a_list_is_not_an_empty_list(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("behind", [True], ids=["claim"], indirect=True)
 async def test_a_cancel_whose_answer_is_lost_can_be_given_again(
     behind: KubernetesSession, proxy: FaultyProxy
 ) -> None:

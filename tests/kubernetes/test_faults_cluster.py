@@ -13,17 +13,6 @@ from tests.kubernetes.fault_fixtures import follow, numbers, read, until, whole
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 LONG = pytest.mark.timeout(400)
-#: With a claim and without.
-CLAIM_OR_NOT = pytest.mark.parametrize(
-    "claim", [True, False], ids=["claim", "no-claim"], indirect=True
-)
-#: The same, with a claim only in the full suite.
-CLAIM_IN_FULL = pytest.mark.parametrize(
-    "claim",
-    [pytest.param(True, marks=pytest.mark.full), False],
-    ids=["claim", "no-claim"],
-    indirect=True,
-)
 
 
 def node_of(session: KubernetesSession, run_id: str, pod: str = "master-0") -> str:
@@ -54,7 +43,7 @@ async def said(session: KubernetesSession, run_id: str, number: int, attempt: in
 @pytest.mark.parametrize(
     "seconds", [2, pytest.param(60, marks=pytest.mark.full)], ids=["restarted", "60-s"]
 )
-@CLAIM_IN_FULL
+@pytest.mark.full
 @LONG
 async def test_the_api_server_is_killed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, seconds: float
@@ -75,7 +64,6 @@ async def test_the_api_server_is_killed(
 
 
 @pytest.mark.full
-@CLAIM_OR_NOT
 @LONG
 async def test_a_kubelet_is_killed_and_comes_back(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -108,50 +96,30 @@ async def goes_on(
     assert await asyncio.wait_for(reading, 60) == [*first, *second]
 
 
-async def has_ended(
-    session: KubernetesSession, run_id: str, reading: asyncio.Task[list[str]], said: str
-) -> None:
-    """A run whose one pod nobody makes anew has failed, and says by what; all that it said is there."""
-    run = await session.ended(run_id, 120)
-    assert (run.state, len(run.status.attempts)) == ("failed", 1), run.status
-    assert said in f"{run.status.exit_code} {run.status.reason}", run.status
-    lines = await asyncio.wait_for(reading, 60)
-    assert lines == whole(600)[: len(lines)]
-    assert len(lines) >= 5
-
-
-async def is_struck(
-    session: KubernetesSession, claim: bool, strike: Callable[[str], object], by: str
-) -> None:
-    """A run whose pod dies of the strike: with a claim the operator makes it anew; else the run has failed, and says by what."""
-    count = 80 if claim else 600
-    run_id = await session.submit(numbers(count))
+async def is_struck(session: KubernetesSession, strike: Callable[[str], object]) -> None:
+    """A run whose pod dies of the strike: the operator makes it anew."""
+    run_id = await session.submit(numbers(80))
     reading = asyncio.create_task(follow(session, run_id))
     await said(session, run_id, 5)
     strike(run_id)
-    if claim:
-        await goes_on(session, run_id, reading, count)
-    else:
-        await has_ended(session, run_id, reading, by)
+    await goes_on(session, run_id, reading, 80)
 
 
 @pytest.mark.full
-@CLAIM_OR_NOT
 @LONG
 async def test_a_pod_is_deleted_while_it_is_followed(
-    kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
+    kubernetes: KubernetesTestbed, session: KubernetesSession
 ) -> None:
-    """With a claim it comes anew and opens the next attempt; else nobody knows of the first, and the run ends with the reason."""
+    """It comes anew and opens the next attempt."""
 
     def delete(run_id: str) -> None:
         pod = f"run-{run_id}-master-0"
         kubernetes.kubectl("delete", "pod", pod, "--wait=false", namespace=session.namespace)
 
-    await is_struck(session, claim, delete, "its pod was deleted or evicted")
+    await is_struck(session, delete)
 
 
 @pytest.mark.full
-@CLAIM_OR_NOT
 @LONG
 async def test_a_container_is_killed_and_restarted(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -167,13 +135,12 @@ async def test_a_container_is_killed_and_restarted(
     del kubernetes
 
 
-@CLAIM_IN_FULL
 @LONG
 async def test_a_container_is_killed(
-    kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
+    kubernetes: KubernetesTestbed, session: KubernetesSession
 ) -> None:
-    """With a claim the operator makes its pod anew; else the run has failed, and says by what."""
-    await is_struck(session, claim, lambda run_id: kill_container(session, run_id), "137")
+    """The operator makes its pod anew."""
+    await is_struck(session, lambda run_id: kill_container(session, run_id))
     del kubernetes
 
 
@@ -224,7 +191,6 @@ async def goes_on_in_two(session: KubernetesSession, run_id: str, count: int) ->
 
 
 @pytest.mark.full
-@CLAIM_OR_NOT
 @LONG
 async def test_a_node_is_lost_for_good(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -236,7 +202,6 @@ async def test_a_node_is_lost_for_good(
 
 
 @pytest.mark.full
-@CLAIM_OR_NOT
 @LONG
 async def test_a_node_is_lost_and_there_is_no_other(
     kubernetes: KubernetesTestbed, session: KubernetesSession

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.core.errors import RefusedError
 from tests.kubernetes.fault_fixtures import refused, why
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 
@@ -44,6 +45,15 @@ async def test_an_image_whose_name_is_none(session: KubernetesSession) -> None:
     assert "Not A Name" in error.message
 
 
+async def test_a_cluster_without_a_claim(sessions: Sessions) -> None:
+    session = sessions(claim=False)
+    error = await refused(session)
+    assert error.code == "no_storage"
+    assert 'storage = { claim = "fsx-claim", mount = "/data" }' in (error.hint or "")
+    with pytest.raises(RefusedError, match="need shared storage"):
+        await session.hyperpod.submitter.preview(session.request("echo ran"))
+
+
 async def test_a_claim_that_does_not_exist(sessions: Sessions) -> None:
     session = sessions(storage={"claim": "nothing", "mount": "/data"})
     error = await refused(session)
@@ -53,8 +63,9 @@ async def test_a_claim_that_does_not_exist(sessions: Sessions) -> None:
 
 
 async def test_a_namespace_that_does_not_exist(sessions: Sessions) -> None:
-    session = sessions(claim=False)
-    nowhere = sessions(claim=False, kubeconfig=None, namespace="no-such-namespace")
+    session = sessions()
+    storage = {"claim": "fsx", "mount": "/data"}
+    nowhere = sessions(claim=False, storage=storage, namespace="no-such-namespace")
     error = await refused_anywhere(nowhere)
     assert error.code == "no_namespace"
     assert "no-such-namespace" in error.message

@@ -152,7 +152,6 @@ def test_text_stays_text(field: str, kind: str):
     assert held > 20 or field in {"accelerator", "namespace", "secret's name", "secret"}
 
 
-@pytest.mark.parametrize("claim", [True, False], indirect=True, ids=["claim", "no claim"])
 async def test_text_arrives_as_it_was_written(session: KubernetesSession):
     texts = [text for text in CORPUS.values() if "\0" not in text]
     (session.folder / "echo.py").write_text(

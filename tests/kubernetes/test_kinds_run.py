@@ -16,7 +16,7 @@ from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.hyperpod_crd import crd
-from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
+from tests.kubernetes.session_fixtures import CLAIM, KubernetesSession, Sessions
 
 TWO_BY_TWO = {"nodes": 2, "processes_per_node": 2}
 
@@ -290,15 +290,6 @@ async def test_who_may_only_make_jobs_gets_a_job(sessions: Sessions, namespace: 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob", "Job"])
-async def test_without_shared_storage(sessions: Sessions, namespace: str, kind: str):
-    session = sessions(claim=False, runtime="two" if kind == "TrainJob" else None)
-    if kind == "TrainJob":
-        session.cluster.create(RUNTIME, namespace=namespace)
-    await runs_over_two_pods(session, kind)
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("kind", ["TrainJob", "Job"])
 async def test_a_failure_ends_the_run_with_its_exit_code(trainer: KubernetesSession, kind: str):
     run_id = await trainer.submit(
@@ -312,12 +303,11 @@ async def test_a_failure_ends_the_run_with_its_exit_code(trainer: KubernetesSess
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False])
 async def test_failed_code_is_not_executed_again_whatever_the_runtime(
-    sessions: Sessions, namespace: str, claim: bool
+    sessions: Sessions, namespace: str
 ):
     """A runtime that says nothing of restarts: its pods' containers are started again whenever they fail."""
-    session = sessions(claim=claim, runtime="two")
+    session = sessions(runtime="two")
     runtime: dict[str, Any] = copy.deepcopy(RUNTIME)
     job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]
     del job["template"]["spec"]["template"]["spec"]["restartPolicy"]
@@ -355,9 +345,10 @@ async def test_cancelling(trainer: KubernetesSession, kind: str):
 
 @pytest.mark.full
 async def test_another_namespace(sessions: Sessions, namespace: str):
-    session = sessions(claim=False)
+    session = sessions()
     other = f"{namespace}-other"
     session.cluster.make_namespace(other)
+    session.cluster.claim(other, CLAIM)
     try:
         run_id = await session.submit("echo there", kubernetes={"namespace": other})
         run = await session.ended(run_id)
@@ -370,9 +361,10 @@ async def test_another_namespace(sessions: Sessions, namespace: str):
 
 @pytest.mark.full
 async def test_a_namespace_that_is_removed_is_said(sessions: Sessions, namespace: str):
-    session = sessions(claim=False)
+    session = sessions()
     other = f"{namespace}-gone"
     session.cluster.make_namespace(other)
+    session.cluster.claim(other, CLAIM)
     run_id = await session.submit("echo up; sleep 600", kubernetes={"namespace": other})
     await session.until(run_id, lambda run: run.state == "running" and bool(run.status.attempts))
     session.cluster.delete_namespace(other)

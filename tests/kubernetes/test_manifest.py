@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, RefusedError
 from hyperpod_jlab.core.instance_types import instance_type
 from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
@@ -79,7 +80,7 @@ def test_a_users_name_as_a_label(user: str, label: str):
 
 def test_a_run_needs_an_image():
     with pytest.raises(RefusedError, match="image") as caught:
-        render(given({}), RenderContext("team-a", KINDS[0]))
+        render(given({}), RenderContext("team-a", KINDS[0], PodStorage(claim="fsx-claim")))
     assert caught.value.code == "no_image"
 
 

@@ -1,4 +1,4 @@
-"""What ranks print on a real Kubernetes, with a claim and without."""
+"""What ranks print on a real Kubernetes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ TRAIN = (
 )
 
 
-@pytest.mark.parametrize("claim", [True, False], indirect=True)
 async def test_the_numbers_of_all_ranks_arrive(session: KubernetesSession) -> None:
     run_id = await session.submit(
         f'python3 -u -c "{TRAIN}"', resources={"nodes": 2}, launcher="python"

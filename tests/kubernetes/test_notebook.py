@@ -1,10 +1,8 @@
-"""The executed notebook of a run on a real Kubernetes, with a claim and without: outputs come through the pods' logs then."""
+"""The executed notebook of a run on a real Kubernetes."""
 
 from __future__ import annotations
 
 import json
-
-import pytest
 
 from hyperpod_jlab.features.notebook.service import read_executed_notebook
 from tests.capture.bundles import notebook_of
@@ -13,7 +11,6 @@ from tests.kubernetes.session_fixtures import KubernetesSession
 PICTURE = "class P:\n    def _repr_png_(self): return bytes(range(256)) * 2000\n    def __repr__(self): return 'P'\nP()"
 
 
-@pytest.mark.parametrize("claim", [True, False], indirect=True)
 async def test_outputs_of_all_ranks_arrive(session: KubernetesSession) -> None:
     cells = (
         "import os, sys\nprint('rank', os.environ['RANK'])\nprint('error', file=sys.stderr)",

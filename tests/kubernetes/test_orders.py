@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnsupportedError
 from hyperpod_jlab.core.job_actions import Change
 from hyperpod_jlab.engines.forwarding import LocalEnd
-from tests.kubernetes.acting import CLUSTER, Acting, acting, only_looking, user
+from tests.kubernetes.acting import CLUSTER, Acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
 __all__ = ["user"]
@@ -182,39 +181,3 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
             await engine.forwarding.forward(bundle, 0, 80, LocalEnd(0, print, print))
         assert (await looker.runs.get(run_id)).state == "running"  # the cancel left the journal
     await user.hyperpod.runs.act(run_id, "cancel")
-
-
-LAST_WORDS = """
-trap 'echo last words; exit 1' TERM
-echo begun $HYPERPOD_ATTEMPT
-while :; do sleep 0.2; done
-"""
-
-
-async def test_last_words_are_kept_where_pods_do_not_mount_the_partition(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tmp_path / "unshared"
-    folder.mkdir()
-    async with acting(kubernetes_cluster, namespace, folder, monkeypatch, shared=False) as user:
-        engine = user.hyperpod.engines.get(CLUSTER)
-
-        async def said(run_id: str, attempt: int, text: str) -> None:
-            end = time.monotonic() + 60
-            while text not in user.log(run_id, attempt=attempt):
-                assert time.monotonic() < end, user.log(run_id, attempt=attempt)
-                await engine.remote_records.catch_up(user.hyperpod.runs.bundle(run_id), 2)
-                await asyncio.sleep(0.2)
-
-        run_id = await user.submit(LAST_WORDS)
-        await said(run_id, 1, "begun 1\n")
-        await user.hyperpod.runs.act(run_id, "requeue")
-        assert "last words\n" in user.log(run_id)
-        await user.until(run_id, lambda run: len(run.status.attempts) == 2)
-        await said(run_id, 2, "begun")
-        await user.hyperpod.runs.act(run_id, "cancel")
-        assert "last words\n" in user.log(run_id, attempt=2)
-        assert (await user.ended(run_id)).state == "cancelled"

@@ -25,7 +25,7 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapsh
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.observe.spool import mark_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error, last_output
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error
 from hyperpod_jlab.engines.kubernetes.submit.create import check_own_object
 from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
 from hyperpod_jlab.engines.kubernetes.targets import run_target
@@ -83,11 +83,11 @@ def where(native: bool = False) -> RunLocation:
 
 
 async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
-    watch = RunTracker(NoConnection(CONFIG), is_shared=False)
+    watch = RunTracker(NoConnection(CONFIG))
     before = contents(foreign.folder)
     assert await watch.catch_up(foreign, 1.0) is False
     seen = {RUN: RunSnapshot(None, (pod(0, "Running", None),), NOW)}
-    _, undone, _ = watch._observe_all([(foreign, where())], seen)
+    _, undone, _ = watch._observe_all([(foreign, where(native=True))], seen)
     assert undone == set()
     assert contents(foreign.folder) == before
     await watch.close()
@@ -230,15 +230,10 @@ def test_pipes_links_and_long_manifests_keep_nobody_waiting(
     (foreign.folder / "manifest.yaml").unlink()
     for name in ("manifest.yaml", "adopted.json"):
         os.mkfifo(foreign.folder / name)
-    for folder in ("status/unstarted", "logs/pods"):
-        (foreign.folder / folder).mkdir(parents=True)
+    (foreign.folder / "status/unstarted").mkdir(parents=True)
     os.mkfifo(foreign.folder / "status/unstarted/node-0.json")
-    os.mkfifo(foreign.folder / "logs/pods/a.log")
-    (tmp_path / "secret").write_text("mine")
-    (foreign.folder / "logs/pods/b.log").symlink_to(tmp_path / "secret")
     give_away(foreign.folder)
     with pytest.raises(StorageError):
         read_sent(foreign)
     assert adopted_uid(foreign) is None
     assert find_launch_error(foreign) is None
-    assert last_output(foreign) is None

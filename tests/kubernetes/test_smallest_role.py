@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -45,7 +44,7 @@ def user(
     """Makes users."""
     bound: list[str] = []
 
-    def make(*roles: str, everywhere: str = "", claim: bool = True) -> KubernetesSession:
+    def make(*roles: str, everywhere: str = "") -> KubernetesSession:
         name = f"user-{uuid4().hex[:6]}"
         rules = [rule for role in (SMALLEST, *roles) for rule in rules_of(role)]
         kubeconfig = kubernetes_cluster.user(name, namespace, rules=rules)
@@ -69,16 +68,15 @@ def user(
                 },
             )
             bound.append(full)
-        return sessions(kubeconfig=kubeconfig, claim=claim)
+        return sessions(kubeconfig=kubeconfig)
 
     yield make
     for name in bound:
         kubernetes_cluster.kubectl("delete", "clusterrolebinding,clusterrole", name)
 
 
-@pytest.mark.parametrize("claim", [True, pytest.param(False, marks=pytest.mark.full)])
-async def test_the_smallest_role_sends_follows_and_cancels(user: MakeUser, claim: bool) -> None:
-    session = user(claim=claim)
+async def test_the_smallest_role_sends_follows_and_cancels(user: MakeUser) -> None:
+    session = user()
     run_id = await session.submit("echo begun; sleep 600", resources={"nodes": 2})
     await session.until(
         run_id, lambda _: all(session.log(run_id, node) == "begun\n" for node in (0, 1))
@@ -142,21 +140,6 @@ async def test_ports_and_shells(user: MakeUser, granted: bool) -> None:
         kubeconfig=session.kubeconfig,
     )
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("granted", [True, False])
-async def test_code_of_some_size_without_a_claim(user: MakeUser, granted: bool) -> None:
-    session = user(*(["hyperpod-jlab-code"] if granted else []), claim=False)
-    (session.folder / "noise.bin").write_bytes(random.Random(1).randbytes(400_000))
-    sending = session.submit("wc -c < noise.bin", files={"include": ["noise.bin"]})
-    if not granted:
-        with pytest.raises((DeniedError, RefusedError), match="configmaps"):
-            await sending
-        return
-    run_id = await sending
-    assert (await session.ended(run_id)).state == "succeeded"
-    assert session.log(run_id).strip() == "400000"
 
 
 @pytest.mark.full

@@ -14,9 +14,7 @@ from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     LogSegment,
     LostRange,
     Modes,
-    RecordFile,
     SpooledLog,
-    SpooledRecords,
 )
 from hyperpod_jlab.logs.bundle_file import TimeIndex
 
@@ -137,62 +135,3 @@ def test_a_process_that_died_after_its_claim_leaves_nothing_undone(
         log_of(bundle).read_bytes()
         == DATA[:1_000] + LostRange(1_000, 2_000).marker + DATA[2_000:3_000]
     )
-
-
-@pytest.fixture
-def records(bundle: Path, modes: Modes) -> SpooledRecords:
-    return SpooledRecords(bundle, modes)
-
-
-def claim(incarnation: str) -> bytes:
-    return b'{"scheduler_id": "run-x", "incarnation": "%s", "time": 1.0}\n' % incarnation.encode()
-
-
-def test_an_attempt_is_known_by_its_incarnation(records: SpooledRecords, bundle: Path) -> None:
-    assert records.attempt(1, claim("a")) == 1
-    assert records.attempt(2, claim("b")) == 2
-    # All pods were made anew, so that they count from 1 again.
-    assert records.attempt(1, claim("c")) == 3
-    assert [
-        records.attempt(told, claim(name)) for told, name in ((1, "a"), (2, "b"), (1, "c"))
-    ] == [1, 2, 3]
-    assert (bundle / "status/attempt-3/claim.json").read_bytes() == claim("c")
-
-
-def test_two_who_open_an_attempt_at_once_agree(records: SpooledRecords) -> None:
-    for number in range(1, 30):
-        found: list[int] = []
-
-        def open_it(number: int = number, found: list[int] = found) -> None:
-            found.append(records.attempt(1, claim(str(number))))
-
-        threads = [threading.Thread(target=open_it) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == [number] * 4
-
-
-def test_the_later_record_counts_whenever_it_comes(records: SpooledRecords, bundle: Path) -> None:
-    path = "status/attempt-1/node-0.json"
-    records.store(RecordFile(path, 20.0, write_once=False, content=b"later"), 4)
-    records.store(RecordFile(path, 10.0, write_once=False, content=b"earlier"), 4)
-    assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"later"
-    records.store(RecordFile(path, 30.0, write_once=False, content=b"last"), 4)
-    assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"last"
-
-
-def test_what_is_written_once_stays(records: SpooledRecords, bundle: Path) -> None:
-    for content in (b"first", b"second"):
-        records.store(RecordFile("status/claim.json", 1.0, write_once=True, content=content), None)
-    assert (bundle / "status/claim.json").read_bytes() == b"first"
-
-
-def test_a_bundle_that_was_removed_does_not_come_back(
-    records: SpooledRecords, bundle: Path
-) -> None:
-    bundle.rmdir()
-    with pytest.raises(OSError, match="No such file"):
-        records.attempt(1, claim("a"))
-    assert not bundle.exists()

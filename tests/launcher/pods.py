@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader, LogBytes, RecordFile
-
 from .conftest import (
     NODE_PYTHON,
     TIMEOUT,
@@ -30,39 +28,31 @@ class Pods:
     Attributes:
         folder: Where bundles and outputs lie.
         nodes: How many nodes the run has.
-        shared: Whether all pods mount one bundle; else each has its own and prints frames.
     """
 
     folder: Path
     nodes: int = 2
-    shared: bool = True
     port: int = field(default_factory=free_port)
     options: tuple[str, ...] = ()
     key: str = "k"
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     all: list[subprocess.Popen[bytes]] = field(default_factory=list)
     outputs: dict[int, list[Path]] = field(default_factory=dict)
-    bundles: dict[int, Bundle] = field(default_factory=dict)
 
     def shell(self, command: str, **changes: Any) -> Pods:
         """Have the ranks run a shell command."""
-        self.plan = dict(changes, nodes=self.nodes)
-        self.command = command
-        if self.shared:
-            self.bundles[0] = make_bundle(self.folder / "run").shell(command, **self.plan)
+        self._bundle = make_bundle(self.folder / "run").shell(command, nodes=self.nodes, **changes)
         return self
 
     def bundle(self, node: int = 0) -> Bundle:
-        """The bundle that a node sees; without shared storage a pod made anew gets a new one."""
-        return self.bundles[0 if self.shared else node]
+        """The bundle that a node sees: all see the same."""
+        del node
+        return self._bundle
 
     def start(self, *nodes: int, **changes: Any) -> Pods:
         """Start pods; of a node whose pod ran before, a new one."""
         for node in nodes or range(self.nodes):
             count = len(self.outputs.setdefault(node, []))
-            if not self.shared:
-                made = make_bundle(self.folder / f"pod-{node}-{count}")
-                self.bundles[node] = made.shell(self.command, **self.plan)
             path = self.folder / f"out-{node}-{count}"
             self.outputs[node].append(path)
             words = self._words(node, **changes)
@@ -80,7 +70,6 @@ class Pods:
         return self
 
     def _words(self, node: int, **changes: Any) -> list[str]:
-        mode = ["--quiet"] if self.shared else ["--unshared", "--frames"]
         return [
             NODE_PYTHON,
             str(self.bundle(node).folder / "launcher.py"),
@@ -91,7 +80,7 @@ class Pods:
             f"--meeting-port={changes.get('port', self.port)}",
             "--scheduler-id=run-x",
             f"--node-name=machine-{node}",
-            *mode,
+            "--quiet",
             *self.options,
         ]
 
@@ -123,32 +112,6 @@ class Pods:
         """Wait until the ranks of an attempt have said `up`."""
         for node in nodes or range(self.nodes):
             self.bundle(node).until_said(b"up", node=node, attempt=attempt)
-
-    def rebuilt(self) -> Path:
-        """The records folder as the frames of all pods tell it."""
-        folder = self.folder / "rebuilt"
-        times: dict[str, float] = {}
-        for outputs in self.outputs.values():
-            for path in outputs:
-                reader = FrameReader()
-                for line in path.read_bytes().split(b"\n"):
-                    self._take(folder, reader.read(line), times)
-        return folder
-
-    def _take(self, folder: Path, frame: LogBytes | RecordFile | None, times: dict) -> None:
-        if frame is None:
-            return
-        path = folder / frame.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(frame, LogBytes):
-            with path.open("r+b" if path.exists() else "wb") as file:
-                file.seek(frame.offset)
-                file.write(frame.data)
-            return
-        newer = frame.time >= times.get(frame.path, 0.0)
-        if newer and not (frame.write_once and path.exists()):
-            times[frame.path] = frame.time
-            path.write_bytes(frame.content)
 
     def observation(self, name: str = "launcher") -> Any:
         """What node 0 wrote down of the meeting."""

@@ -120,13 +120,6 @@ def _catches_term(pid):
     return caught >> (signal.SIGTERM - 1) & 1
 
 
-def test_an_unshared_bundle_needs_no_node_0(bundle):
-    bundle.shell("echo $RANK", nodes=2)
-    assert bundle.run(1, 2, "--unshared", "--attempt=3").returncode == 0
-    assert bundle.node(1, attempt=3)["exit_code"] == 0
-    assert bundle.rank_log(node=1, attempt=3) == b"1\n"
-
-
 def test_a_child_of_an_array_has_its_own_claim_and_records(bundle):
     bundle.shell(
         'echo $HYPERPOD_ARRAY_INDEX; test "$HYPERPOD_RECORDS" = "$HYPERPOD_BUNDLE/tasks/7"'

@@ -20,7 +20,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.engines.kubernetes.submit.code import build_archive
 from hyperpod_jlab.engines.kubernetes.submit.render import pod_command
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.local.attempt import RunningAttempt
@@ -159,23 +158,18 @@ def by_the_supervisor(bundle: Bundle) -> Begun:
     return Begun(bundle, attempt.launchers[0])
 
 
-def by_a_pod(kind: Kind, *, unpack: bool = False) -> Callable[[Bundle], Begun]:
+def by_a_pod(kind: Kind) -> Callable[[Bundle], Begun]:
     """What the kubelet starts, or HyperPod's agent in a pod."""
 
     def begin(bundle: Bundle) -> Begun:
         environment = {**os.environ, "RANK": "0", "MASTER_ADDR": "127.0.0.1"}
-        there = bundle
-        if unpack:
-            there = Bundle(bundle.folder.with_suffix(".pod"), launchers=bundle.launchers)
-            archive = build_archive(bundle.folder)
-            environment |= {f"HYPERPOD_CODE_{n}": text for n, text in enumerate(archive.text)}
         meeting = replace(kind.rendezvous("run", 1), node_rank="0", master_addr="127.0.0.1")
-        words = pod_command(given(there), "run", meeting, unpack=unpack)
-        words = [word.replace("$$", "$") for word in kind.wrap(words, 1, is_retry=True)]
+        words = pod_command(given(bundle), "run", meeting)
+        words = [word.replace("$$", "$") for word in kind.wrap(words, 1)]
         words = words[words.index("--no-python") + 1 :] if "--no-python" in words else words
         process = started(bundle, words, environment).process
         until_safe(process)
-        return Begun(there, process)
+        return Begun(bundle, process)
 
     return begin
 
@@ -186,7 +180,7 @@ WAYS: dict[str, tuple[Callable[[Bundle], Begun], int]] = {
     "local": (by_the_supervisor, 40),
     "pod": (by_a_pod(PyTorchJob()), 30),
     "agent": (by_a_pod(HyperPodPyTorchJob()), 10),
-    "carried": (by_a_pod(BatchJob(), unpack=True), 30),
+    "job": (by_a_pod(BatchJob()), 30),
 }
 """Ways to start a launcher, and how many of the 200 are started so; `make test` starts the first quarter of each."""
 

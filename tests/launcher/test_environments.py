@@ -140,9 +140,9 @@ def test_another_content_is_another_environment(partition):
     keys = set()
     for number, content in enumerate(contents):
         bundle = add_environment(partition(str(number)), **content)
-        keys.add(environments.PackageEnvironment(str(bundle.folder), False)._key())
+        keys.add(environments.PackageEnvironment(str(bundle.folder))._key())
     same = add_environment(partition("same"), platform="win-amd64", **{"from": "lock"})
-    keys.add(environments.PackageEnvironment(str(same.folder), False)._key())
+    keys.add(environments.PackageEnvironment(str(same.folder))._key())
     assert len(keys) == len(contents)
 
 
@@ -158,7 +158,7 @@ def test_other_places_of_packages_or_setup_lines_are_another_environment(
         with monkeypatch.context() as patch:
             for name, value in variables.items():
                 patch.setenv(name, value)
-            return environments.PackageEnvironment(str(bundle.folder), False)._key()
+            return environments.PackageEnvironment(str(bundle.folder))._key()
 
     plain, index = key(), "https://me:hunter2@test.example/simple"
     keys = [
@@ -249,7 +249,7 @@ def test_a_killed_builder_is_taken_over(partition, index, tmp_path, monkeypatch)
     launcher.wait()
     go.touch()
     monkeypatch.setattr(environments, "DEAD_AFTER_S", 1.0)
-    whole = environments.PackageEnvironment(str(second.folder), False).obtain()
+    whole = environments.PackageEnvironment(str(second.folder)).obtain()
     assert builds(tmp_path) == [Path(whole)]
     assert torn.name == f"{Path(whole).name}.building-1"
 
@@ -266,7 +266,7 @@ def test_a_builder_that_was_taken_for_dead_uses_what_the_other_built(
     until(begun.exists, "the build")
     monkeypatch.setattr(environments, "DEAD_AFTER_S", -1.0)
     threading.Timer(2.0, go.touch).start()
-    whole = environments.PackageEnvironment(str(second.folder), False).obtain()
+    whole = environments.PackageEnvironment(str(second.folder)).obtain()
     assert launcher.wait(60) == 0, first.node_log()
     until(lambda: builds(tmp_path) == [Path(whole)], "the end of both claims")
 
@@ -286,7 +286,7 @@ def test_a_stopped_builder_leaves_nothing_and_no_lease(partition, index, tmp_pat
 
 def test_a_builder_is_dead_when_its_file_is_no_longer_touched(partition, index, monkeypatch):
     bundle = add_environment(partition(), *index[1], "alpha")
-    environment = environments.PackageEnvironment(str(bundle.folder), False)
+    environment = environments.PackageEnvironment(str(bundle.folder))
     claim = Path(environment._claim(1))
     claim.mkdir(parents=True)
     (claim / "builder.json").write_text("{}")
@@ -434,7 +434,7 @@ def test_a_full_disk_is_said(tmp_path):
 
 def test_a_bundle_outside_of_a_partition_keeps_its_environment_for_itself(bundle, index):
     add_environment(bundle, *index[1], "alpha")
-    assert bundle.run(0, 1, "--unshared").returncode == 0, bundle.node_log()
+    assert bundle.run().returncode == 0, bundle.node_log()
     assert bundle.rank_log().decode().split()[1].startswith(f"{bundle.folder}/environments/")
 
 
@@ -444,4 +444,4 @@ def test_an_unreadable_document_is_an_error(partition):
     assert bundle.run().returncode == 86
     assert bundle.node()["error"]["code"] == "bad_plan"
     with pytest.raises(LauncherError):
-        environments.PackageEnvironment(str(bundle.folder), False)
+        environments.PackageEnvironment(str(bundle.folder))

@@ -56,9 +56,7 @@ def test_the_rule_matches_the_line() -> None:
     [("/tmp/t/attempt_1/0/error.json", "/tmp/t/attempt_1/0/stdout.log"), ("", ""), (None, "")],
 )
 def test_the_file_is_the_agents_stdout_file(error_file: str | None, expected: str) -> None:
-    words = HyperPodPyTorchJob().wrap(
-        ["/bin/sh", "-c", f'echo "$0 ${HEARTBEAT_VARIABLE}"'], 1, is_retry=False
-    )
+    words = HyperPodPyTorchJob().wrap(["/bin/sh", "-c", f'echo "$0 ${HEARTBEAT_VARIABLE}"'], 1)
     words = [word.replace("$$", "$") for word in words[words.index("/bin/sh") :]]  # as the kubelet
     environment = {"RANK": "3", "MASTER_ADDR": "a"}
     if error_file is not None:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader
-
 from .conftest import processes_with, until
 from .pods import Pods
 
@@ -39,18 +37,8 @@ def pods(tmp_path: Path) -> Iterator[Callable[..., Pods]]:
         pytest.fail(f"still there: {words}")
 
 
-SLOW = pytest.mark.parametrize(
-    "shared", [True, pytest.param(False, marks=pytest.mark.full)], ids=["shared", "unshared"]
-)
-
-
-@pytest.fixture(params=[True, False], ids=["shared", "unshared"])
-def shared(request):
-    return request.param
-
-
-def test_all_meet_and_run(pods, shared):
-    group = pods(nodes=3, shared=shared).shell("echo $NODE_RANK $WORLD_SIZE $MASTER_PORT").start()
+def test_all_meet_and_run(pods):
+    group = pods(nodes=3).shell("echo $NODE_RANK $WORLD_SIZE $MASTER_PORT").start()
     assert group.ended() == [0, 0, 0]
     words = [group.bundle(node).rank_log(0, node).split() for node in range(3)]
     assert [word[:2] for word in words] == [[b"0", b"3"], [b"1", b"3"], [b"2", b"3"]]
@@ -63,8 +51,8 @@ def test_one_node_needs_nobody(pods):
     assert group.bundle().rank_log() == b"127.0.0.1\n"
 
 
-def test_a_node_that_is_late_is_waited_for_and_named(pods, shared):
-    group = pods(shared=shared, nodes=3).shell("echo up")
+def test_a_node_that_is_late_is_waited_for_and_named(pods):
+    group = pods(nodes=3).shell("echo up")
     group.start(1, 0)
     until(lambda: "waiting for node 2\n" in group.said(0), patience=10)
     assert not group.bundle(0).rank_log()
@@ -73,24 +61,24 @@ def test_a_node_that_is_late_is_waited_for_and_named(pods, shared):
     assert "waiting for node 2" in group.bundle(0).node_log(0)
 
 
-def test_a_failing_node_ends_the_others(pods, shared):
-    group = pods(shared=shared).shell('echo up; [ "$NODE_RANK" = 0 ] && sleep 600; exit 3').start()
+def test_a_failing_node_ends_the_others(pods):
+    group = pods().shell('echo up; [ "$NODE_RANK" = 0 ] && sleep 600; exit 3').start()
     assert group.ended() == [143, 3]
     assert group.bundle(0).node(0)["stopped_by"] == "peer"
     assert group.bundle(1).node(1)["exit_code"] == 3
     assert not group.bundle(0).rank_log(0, 0, attempt=2)
 
 
-def test_a_failed_attempt_is_tried_again(pods, shared):
-    group = pods(shared=shared, options=("--max-restarts=1",)).shell(
+def test_a_failed_attempt_is_tried_again(pods):
+    group = pods(options=("--max-restarts=1",)).shell(
         ONCE + '[ "$NODE_RANK" = 1 ] && exit 0; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600'
     )
     assert group.start().ended() == [0, 0]
     assert [group.bundle(0).node(0, n)["exit_code"] for n in (1, 2)] == [143, 0]
 
 
-def test_no_more_often_than_allowed(pods, shared):
-    group = pods(shared=shared, options=("--max-restarts=2",)).shell("exit 4").start()
+def test_no_more_often_than_allowed(pods):
+    group = pods(options=("--max-restarts=2",)).shell("exit 4").start()
     assert 4 in group.ended()
     assert group.bundle(0).node(0, 3) is not None
     assert group.bundle(0).node(0, 4) is None
@@ -108,13 +96,8 @@ def test_a_program_started_again_after_the_end_does_nothing(pods, code):
     assert "has ended" in group.said(1)
 
 
-@SLOW
-def test_a_killed_pod_is_noticed_and_its_next_one_opens_the_next_attempt(pods, shared):
-    group = (
-        pods(shared=shared, nodes=3)
-        .shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600")
-        .start()
-    )
+def test_a_killed_pod_is_noticed_and_its_next_one_opens_the_next_attempt(pods):
+    group = pods(nodes=3).shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
     group.until_up(1)
     begun = time.monotonic()
     group.kill(2)
@@ -126,8 +109,8 @@ def test_a_killed_pod_is_noticed_and_its_next_one_opens_the_next_attempt(pods, s
     assert group.ended() == [0, 0, 0]
 
 
-def test_a_pod_made_anew_at_once(pods, shared):
-    group = pods(shared=shared).shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
+def test_a_pod_made_anew_at_once(pods):
+    group = pods().shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
     group.until_up(1)
     group.kill(1)
     group.start(1)
@@ -135,12 +118,8 @@ def test_a_pod_made_anew_at_once(pods, shared):
     assert "was replaced by" in group.said(0)
 
 
-def test_a_new_node_0(pods, shared):
-    group = (
-        pods(shared=shared, nodes=3)
-        .shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600")
-        .start()
-    )
+def test_a_new_node_0(pods):
+    group = pods(nodes=3).shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
     group.until_up(1)
     group.kill(0)
     group.start(0)
@@ -150,9 +129,9 @@ def test_a_new_node_0(pods, shared):
     assert group.observation("launcher.attempt-1")["verdict"] == "NODE_FAIL"
 
 
-def test_a_loss_does_not_count_against_the_restarts(pods, shared):
+def test_a_loss_does_not_count_against_the_restarts(pods):
     group = (
-        pods(shared=shared, options=("--max-restarts=1",))
+        pods(options=("--max-restarts=1",))
         .shell("echo up; case $HYPERPOD_ATTEMPT in 1) sleep 600;; 2) exit 3;; esac")
         .start()
     )
@@ -164,8 +143,8 @@ def test_a_loss_does_not_count_against_the_restarts(pods, shared):
     assert group.bundle(0).node(0, 4) is None
 
 
-def test_a_stopped_pod_is_told_to_the_others(pods, shared):
-    group = pods(shared=shared).shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
+def test_a_stopped_pod_is_told_to_the_others(pods):
+    group = pods().shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
     group.until_up(1)
     group.running[1].terminate()
     assert group.running[1].wait(10) == 143
@@ -188,16 +167,16 @@ def test_codes_that_tell_of_a_signal_may_be_kept_from_the_operator(pods):
     assert group.ended() == [143]
 
 
-def test_all_are_told_to_end(pods, shared):
-    group = pods(shared=shared, nodes=3).shell(UP).start()
+def test_all_are_told_to_end(pods):
+    group = pods(nodes=3).shell(UP).start()
     group.until_up(1)
     for pod in group.running.values():
         pod.terminate()
     assert group.ended(10) == [143, 143, 143]
 
 
-def test_the_time_limit(pods, shared):
-    group = pods(shared=shared, options=("--time-limit=8", "--max-restarts=3")).shell(
+def test_the_time_limit(pods):
+    group = pods(options=("--time-limit=8", "--max-restarts=3")).shell(
         "trap 'echo warned' USR2; echo up; while :; do sleep 0.1; done"
     )
     begun = time.monotonic()
@@ -210,9 +189,9 @@ def test_the_time_limit(pods, shared):
 
 
 @pytest.mark.full
-def test_a_frozen_pod_is_lost_and_comes_back(pods, shared):
+def test_a_frozen_pod_is_lost_and_comes_back(pods):
     """A node without power says nothing: its connection stays open."""
-    group = pods(shared=shared).shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
+    group = pods().shell("echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600").start()
     group.until_up(1)
     os.kill(group.running[1].pid, signal.SIGSTOP)
     begun = time.monotonic()
@@ -223,8 +202,8 @@ def test_a_frozen_pod_is_lost_and_comes_back(pods, shared):
     assert group.bundle(1).node(1)["stopped_by"] == "peer"
 
 
-def test_a_node_killed_by_the_system_has_failed(pods, shared):
-    group = pods(shared=shared).shell(UP).start()
+def test_a_node_killed_by_the_system_has_failed(pods):
+    group = pods().shell(UP).start()
     group.until_up(1)
     (node,) = [
         pid
@@ -239,38 +218,8 @@ def test_a_node_killed_by_the_system_has_failed(pods, shared):
 
 def test_a_stdout_that_nobody_reads_does_not_hold_ranks_up(pods, bundle):
     bundle.shell("head -c 8000000 /dev/zero | tr '\\0' '~'; touch done")
-    launcher = bundle.start(0, 1, "--frames", "--unshared")
+    launcher = bundle.start(0, 1)
     until((bundle.folder / "work" / "done").exists, "an end of the rank")
     out, _ = launcher.communicate(timeout=30)
     assert launcher.returncode == 0
     assert out.count(b"~") == 8_000_000
-
-
-def test_results_and_errors_come_in_frames(pods):
-    group = pods(nodes=1, shared=False).shell(
-        "printf '[1]' >$HYPERPOD_RECORDS/result.json; head -c 300000 /dev/zero >$HYPERPOD_RECORDS/result.pkl;"
-        'printf "{}" >$HYPERPOD_RECORDS/status/attempt-1/rank-0.error.json; exit 1'
-    )
-    assert group.start().ended() == [1]
-    folder = group.rebuilt()
-    assert (folder / "result.json").read_bytes() == b"[1]"
-    assert (folder / "status/attempt-1/rank-0.error.json").read_bytes() == b"{}"
-    assert not (folder / "result.pkl").exists()
-    lines = group.outputs[0][0].read_bytes().splitlines()
-    left_out = [line for line in lines if b"left_out" in line]
-    assert [line.endswith(b'"left_out": 300000}') for line in left_out] == [True]
-    assert FrameReader().read(left_out[0]) is None
-
-
-def test_frames_tell_the_whole_records(pods):
-    group = pods(shared=False, options=("--max-restarts=1",)).shell(
-        "printf 'a\\r\\nb\\0\\xff'; " + ONCE + "seq 2000", processes_per_node=2
-    )
-    group.start().ended()
-    folder = group.rebuilt()
-    for node in range(2):
-        own = group.bundle(node).folder
-        files = [*own.glob("logs/*/*.log"), *own.glob("status/attempt-*/node-*.json")]
-        assert len(files) == 8
-        for path in files:
-            assert (folder / path.relative_to(own)).read_bytes() == path.read_bytes(), path

@@ -78,12 +78,6 @@ def test_a_hanging_nvidia_smi_holds_nothing_up(bundle, tmp_path):
     assert "killed" not in (bundle.folder / "logs" / "attempt-1" / "node-0.log").read_text()
 
 
-def test_pods_without_shared_storage_take_no_samples(bundle):
-    bundle.script("")
-    bundle.run(0, 1, "--unshared", "--attempt=1")
-    assert not list(bundle.folder.glob("logs/*/*.resources.jsonl"))
-
-
 ROWS = """
 0, GPU-aaaa-1, NVIDIA H100, 3, 1024, 81559
 1, GPU-bbbb-2, NVIDIA H100, [N/A], 2048, 81559

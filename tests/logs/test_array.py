@@ -131,11 +131,11 @@ def test_records_of_very_many_nodes_leave_looks_for_the_logs(array: ArrayFolder)
         readers[stream] = SourceReader(
             source, START_POSITION, Ring(1000), next_read_at=0.0, grown=-100.0
         )
-    nodes = dormancy.next_read_at(readers, 1.0)
+    nodes = dormancy.due_nodes(readers, 1.0)
     assert len(nodes) == 600
     for node in nodes:
         dormancy.on_activity(node, None, readers, 1.0)
-    assert dormancy.next_read_at(readers, 1.9) == []
+    assert dormancy.due_nodes(readers, 1.9) == []
     assert dormancy.next_due() == 1.0 + 600 / RECORDS_A_SECOND
 
 

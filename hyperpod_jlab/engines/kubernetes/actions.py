@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hyperpod_jlab.core.cluster import ChangeField
 from hyperpod_jlab.core.errors import (
@@ -50,26 +49,20 @@ from hyperpod_jlab.storage.records import BundleReader
 # A job managed by Kueue is held through its workload, because Kueue would resume one that is only
 # suspended; other jobs are held through their own ``suspend``.
 
-Refresh = Callable[[], Awaitable[object]]
-"""Called repeatedly while pods end, so that their last output is not lost."""
-
 _CONCURRENCY = 8
 _PAUSE_S = 0.5
 _GRACE = 30.0
 """Kubernetes' default grace period of a pod in seconds."""
 _DELETE_MARGIN_S = 30.0
-_FINAL_READ_S = 15.0
-"""Seconds for which a cancel waits for the pods' last output if it must be fetched."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-async def cancel(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
+async def cancel(client: KubeClient, target: Target) -> None:
     """Delete a job and its pods.
 
     Args:
         client: The cluster.
         target: The job. A missing one is not an error.
-        refresh: See `Refresh`.
 
     Raises:
         ConflictError: The job has ended.
@@ -77,17 +70,10 @@ async def cancel(client: KubeClient, target: Target, refresh: Refresh | None = N
     """
     if _has_no_active_pods(target):
         raise _wrong_state_error(target, "has ended; only waiting or running jobs can be cancelled")
-    if refresh is not None:
-        await refresh()
     options = {"propagationPolicy": "Background", "preconditions": {"uid": target.uid}}
-    try:
+    # A conflict: it is gone, and a new one may have its name.
+    with contextlib.suppress(NotFoundError, ConflictError):
         await client.delete(target.object_text, options)
-    except (NotFoundError, ConflictError):  # it is gone, and a new one may have its name
-        return
-    if refresh is not None:
-        await _wait_until_deleted(
-            client, target, refresh, max_wait=_FINAL_READ_S, only_started=True
-        )
 
 
 async def hold(client: KubeClient, target: Target) -> None:
@@ -121,7 +107,7 @@ async def release(client: KubeClient, target: Target) -> None:
     await _unsuspend(client, target, workload)
 
 
-async def requeue(client: KubeClient, target: Target, refresh: Refresh | None = None) -> None:
+async def requeue(client: KubeClient, target: Target) -> None:
     """End a job's pods and restart the job; the new pods' launchers start the next attempt.
 
     Deleting the pods is not enough: a pod that fails meanwhile fails the job for good.
@@ -135,11 +121,9 @@ async def requeue(client: KubeClient, target: Target, refresh: Refresh | None = 
     workload = await find_workload(client, target.job)
     if is_suspended(target.kind, target.job) or (workload is not None and not workload.admitted):
         raise _wrong_state_error(target, "is waiting; only running jobs can be requeued")
-    if refresh is not None:
-        await refresh()
     await _suspend(client, target, workload, is_held=False)
     try:
-        await _wait_until_deleted(client, target, refresh)
+        await _wait_until_deleted(client, target)
     finally:
         await _unsuspend(client, target, workload)
 
@@ -210,18 +194,17 @@ async def apply_action(
     action: ActionKind,
     target: Target,
     requested_change: Change | None = None,
-    refresh: Refresh | None = None,
 ) -> None:
     """Apply one action to one job (see the functions of these names)."""
     match action:
         case "cancel":
-            await cancel(client, target, refresh)
+            await cancel(client, target)
         case "hold":
             await hold(client, target)
         case "release":
             await release(client, target)
         case "requeue":
-            await requeue(client, target, refresh)
+            await requeue(client, target)
         case "change":
             await change(client, target, requested_change or Change())
 
@@ -248,49 +231,22 @@ async def _unsuspend(client: KubeClient, target: Target, workload: Workload | No
         await client.patch(target.object_text, {**annotations, **suspend_patch(target.kind, False)})
 
 
-async def _wait_until_deleted(
-    client: KubeClient,
-    target: Target,
-    refresh: Refresh | None,
-    *,
-    max_wait: float = float("inf"),
-    only_started: bool = False,
-) -> None:
-    """Wait until the pods are deleted, because new pods cannot reuse their names before.
-
-    Args:
-        client: The cluster.
-        target: The job.
-        refresh: See `Refresh`.
-        max_wait: Maximum wait in seconds.
-        only_started: Wait only for pods with a started container. Others have no output, and may
-            stay for long: the shell of the operator's init container, which waits for node 0,
-            ignores the termination signal (observed on 1.8.1 and 1.9.3).
-    """
+async def _wait_until_deleted(client: KubeClient, target: Target) -> None:
+    """Wait until the pods are deleted, because new pods cannot reuse their names before."""
     path = f"/api/v1/namespaces/{target.namespace}/pods"
     selector = target.kind.pods_selector(target.name)
     end: float | None = None
     while True:
         pods = (await client.get(path, labelSelector=selector)).get("items") or []
-        if only_started:
-            pods = [pod for pod in pods if _has_started(pod)]
         if not pods:
             return
         if end is None:
             graces = [(pod.get("spec") or {}).get("terminationGracePeriodSeconds") for pod in pods]
             timeout = max(map(float, filter(None, graces)), default=_GRACE) + _DELETE_MARGIN_S
-            end = time.monotonic() + min(max_wait, timeout)
+            end = time.monotonic() + timeout
         if time.monotonic() > end:
             return  # pods on a lost node stay; the operator makes the new ones when it can
-        if refresh is not None:
-            await refresh()
         await asyncio.sleep(_PAUSE_S)
-
-
-def _has_started(pod: Mapping[str, Any]) -> bool:
-    """Whether a container of a pod has started, not counting init containers."""
-    container_statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    return any(status.get("containerID") for status in container_statuses)
 
 
 async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:
@@ -340,10 +296,6 @@ def cancelled(name: str) -> Observation:
 # --------------------------------------------------------------------------------------------------
 # Actions on one task of an array: only cancel; everything else applies to the whole Job.
 
-_TASK_PAUSE_S = 0.5
-_TASK_FINAL_READ_S = 15.0
-"""Seconds for which a cancel waits for the pod's last output if it must be fetched."""
-
 
 def task_unsupported(run_id: str, action: ActionKind) -> UnsupportedError:
     """The error for an action that single tasks do not support."""
@@ -354,9 +306,7 @@ def task_unsupported(run_id: str, action: ActionKind) -> UnsupportedError:
     )
 
 
-async def cancel_task(
-    client: KubeClient, runs: RunPoller, location: RunLocation, refresh: Refresh | None = None
-) -> None:
+async def cancel_task(client: KubeClient, runs: RunPoller, location: RunLocation) -> None:
     """Cancel one array task by deleting its pod: the Job counts the task as failed and creates no other pod.
 
     A task without a pod ends when its pod starts: its launcher finds the cancel in the journal.
@@ -365,14 +315,10 @@ async def cancel_task(
         client: The cluster.
         runs: Provides its pods.
         location: The task.
-        refresh: Called while the pod ends, so that its last output is not lost; None if its
-            launcher writes to the bundle.
 
     Raises:
         ConflictError: The task has ended.
         DeniedError: This user may not delete pods.
-        UnsupportedError: The task has no pod yet, and without shared storage its launcher cannot be
-            notified.
     """
     snapshot = await runs.refresh(location)
     if snapshot.job is None:
@@ -383,16 +329,9 @@ async def cancel_task(
             code="wrong_state",
             detail={"run_id": location.run_id},
         )
-    pods = [pod for pod in snapshot.pods if not pod.is_ended]
-    if not pods and refresh is not None:
-        raise UnsupportedError(
-            f"{location.run_id} has no pod yet, so without shared storage it cannot be cancelled",
-            hint=f"cancel it when it is running, or cancel the whole array: hpj cancel {location.parent.run_id}",
-            detail={"run_id": location.run_id},
-        )
-    if refresh is not None:
-        await refresh()
-    for pod in pods:
+    for pod in snapshot.pods:
+        if pod.is_ended:
+            continue
         path = f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}"
         try:
             with contextlib.suppress(NotFoundError):
@@ -400,21 +339,6 @@ async def cancel_task(
         except DeniedError as error:
             error.hint = f"ask your administrator for the verb delete on pods, or cancel the whole array: hpj cancel {location.parent.run_id}"
             raise
-    if refresh is not None:
-        await _final_read(runs, location, refresh)
-
-
-async def _final_read(runs: RunPoller, location: RunLocation, refresh: Refresh) -> None:
-    for _ in range(int(_TASK_FINAL_READ_S / _TASK_PAUSE_S)):
-        await refresh()
-        snapshot = await runs.refresh(location)
-        if all(pod.is_ended or not pod.main.container_id for pod in snapshot.pods):
-            return
-        await asyncio.sleep(_TASK_PAUSE_S)
-
-
-_REFRESH_S = 2.0
-"""Timeout in seconds for one fetch of the pods' last output."""
 
 
 class KubernetesActions:
@@ -424,7 +348,6 @@ class KubernetesActions:
         connection: The cluster.
         run_tracker: The cluster's runs.
         sender: Submits runs, and rolls back partial submits.
-        fetched: Whether pod output is fetched, because the pods do not mount the partition.
     """
 
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
@@ -436,13 +359,10 @@ class KubernetesActions:
         connection: ClusterConnection,
         run_tracker: RunTracker,
         sender: Sender,
-        *,
-        fetched: bool,
     ) -> None:
         self._connection = connection
         self._run_tracker = run_tracker
         self._sender = sender
-        self._fetched = fetched
 
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
@@ -482,23 +402,16 @@ class KubernetesActions:
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
     ) -> None:
         client = await self._connection.client()
-
-        async def refresh() -> None:
-            with contextlib.suppress(HyperpodError):  # best effort: continue with what was fetched
-                await self._run_tracker.catch_up(bundle, _REFRESH_S)
-
         try:
             if bundle.index is not None:
                 if action != "cancel":
                     raise task_unsupported(bundle.run_id, action)
                 await asyncio.to_thread(bundle.check_own, action)
                 location = await self._run_tracker.poller.locate(bundle)
-                await cancel_task(
-                    client, self._run_tracker.poller, location, refresh if self._fetched else None
-                )
+                await cancel_task(client, self._run_tracker.poller, location)
                 return
             target = await run_target(client, bundle)
-            await apply_action(client, action, target, change, refresh if self._fetched else None)
+            await apply_action(client, action, target, change)
         finally:
             self._run_tracker.forget()
 

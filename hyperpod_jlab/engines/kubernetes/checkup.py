@@ -11,6 +11,7 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, Resou
 from hyperpod_jlab.engines.kubernetes.kinds.choice import InstalledKinds, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator_finding
+from hyperpod_jlab.engines.kubernetes.submit.preflight import no_storage_error
 from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_resume_obstacles
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
@@ -57,16 +58,19 @@ class KubernetesCheckup:
             ),
             CheckStep("queue", "queues", "queue", self._queues, namespace_step, name),
         ]
-        if self._config.hyperpod is not None:
-            label = "auto-resume"
-            steps.append(CheckStep(label, label, "queue", self._auto_resume, namespace_step, name))
         storage = self._config.storage
-        if storage is not None:
+        if storage is not None and self._config.hyperpod is not None:
 
-            async def claim() -> CheckResult:
-                return await self._claim(storage)
+            async def auto_resume() -> CheckResult:
+                return await self._auto_resume(storage)
 
-            steps.insert(4, CheckStep("claim", "claim", "partition", claim, namespace_step, name))
+            label = "auto-resume"
+            steps.append(CheckStep(label, label, "queue", auto_resume, namespace_step, name))
+
+        async def claim() -> CheckResult:
+            return await self._claim(storage)
+
+        steps.insert(4, CheckStep("claim", "claim", "partition", claim, namespace_step, name))
         return steps
 
     async def _server(self) -> CheckResult:
@@ -134,10 +138,10 @@ class KubernetesCheckup:
         installed = await discover(await self._connection.client(), self._connection.namespace)
         return choose(spec, installed, self._config.runtime).kind, installed
 
-    async def _auto_resume(self) -> CheckResult:
+    async def _auto_resume(self, storage: PodStorage) -> CheckResult:
         """Whether HyperPod can auto-resume runs there."""
         kind, installed = await self._kind()
-        namespace, storage = self._connection.namespace, self._config.storage
+        namespace = self._connection.namespace
         context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
         findings = [*auto_resume_obstacles(context)]
         if findings:
@@ -179,7 +183,10 @@ class KubernetesCheckup:
             f"runs are created as {kind.name}; this user may create it and read the logs of its pods"
         )
 
-    async def _claim(self, storage: PodStorage) -> CheckResult:
+    async def _claim(self, storage: PodStorage | None) -> CheckResult:
+        if storage is None:
+            error = no_storage_error(self._name)
+            return fail(f"{error.message}; your own manifests run without one", error.hint, "you")
         name, namespace = storage.claim, self._connection.namespace
         client = await self._connection.client()
         try:

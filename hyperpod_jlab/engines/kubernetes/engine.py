@@ -15,7 +15,6 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
 from hyperpod_jlab.engines.kubernetes.run_pods import RunPods
-from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import parse_sent
@@ -41,12 +40,12 @@ class KubernetesOrchestrator(Orchestrator):
         self.name = name
         self.paths = PathMap.create_map(
             str(partition.root),
-            config.storage.mount if config.storage is not None else FOLDER,
+            config.storage.mount if config.storage is not None else None,
             shared=config.storage is not None,
         )
         self._config = config
         self._connection = ClusterConnection(config)
-        self._sender = Sender(self._connection, config.storage, self.paths)
+        self._sender = Sender(name, self._connection, self.paths)
         self._tables = KubernetesTables(self._connection)
 
         self.choices = self._tables
@@ -65,11 +64,11 @@ class KubernetesOrchestrator(Orchestrator):
     def _run_tracker(self) -> RunTracker:
         from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 
-        return RunTracker(self._connection, is_shared=self._config.storage is not None)
+        return RunTracker(self._connection)
 
     @property
     def remote_records(self) -> RunTracker:
-        """Records and logs of pods without the storage partition."""
+        """Logs of pods without our launcher."""
         return self._run_tracker
 
     @property
@@ -85,8 +84,7 @@ class KubernetesOrchestrator(Orchestrator):
     def actions(self) -> KubernetesActions:
         from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
 
-        fetched = self._config.storage is None
-        return KubernetesActions(self._connection, self._run_tracker, self._sender, fetched=fetched)
+        return KubernetesActions(self._connection, self._run_tracker, self._sender)
 
     @property
     def job_actions(self) -> KubernetesActions:

@@ -1,6 +1,6 @@
 """Slurm's accounting as the history of all users' jobs.
 
-What is counted agrees with `sreport` to the second, because its source is the same: slurmdbd adds up the
+What is counted agrees with ``sreport`` to the second, because its source is the same: slurmdbd adds up the
 time between start and end of each execution, times what it was given, within each hour
 (as_mysql_rollup.c). Two things differ. While a job is suspended, sreport does not count its CPUs, only its
 nodes and GPUs; here CPUs count too. And sreport adds the idle time of a reservation to the accounts that

@@ -412,7 +412,7 @@ exit "$code"
 # --------------------------------------------------------------------------------------------------
 # A run's sbatch script in its bundle.
 
-_MAX_IMAGE_BYTES = 16 << 20
+_MAX_SCRIPT_BYTES = 16 << 20
 
 
 def read_script(bundle: BundleReader) -> bytes:
@@ -423,4 +423,4 @@ def read_script(bundle: BundleReader) -> bytes:
     """
     path = bundle.folder / FILENAME
     with storage_errors(path):
-        return descent.read(path, _MAX_IMAGE_BYTES)
+        return descent.read(path, _MAX_SCRIPT_BYTES)

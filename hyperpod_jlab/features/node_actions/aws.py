@@ -1,6 +1,6 @@
 """Reboot or replace instances of a HyperPod cluster, in batches of SageMaker's size, with one result each.
 
-Limits, codes and which nodes can be replaced are from botocore's model of `BatchRebootClusterNodes` and `BatchReplaceClusterNodes`.
+Limits, codes and which nodes can be replaced are from botocore's model of ``BatchRebootClusterNodes`` and ``BatchReplaceClusterNodes``.
 """
 
 from __future__ import annotations

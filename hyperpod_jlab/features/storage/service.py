@@ -336,7 +336,7 @@ class Storage:
         try:
             paths = self._engines.get(name).paths
             if not paths.shared:
-                reason = "no storage of its pods is configured: code is packed into the job"
+                reason = "no storage claim is configured for its pods"
                 return Side(name, kind, side, str(path), None, reason)
             cluster_path = paths.to_cluster_path(str(path))
         except HyperpodError as error:

@@ -37,9 +37,9 @@ class BatchJob:
         master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
         return Rendezvous("$(JOB_COMPLETION_INDEX)", master)
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The launcher itself."""
-        del nodes, is_retry
+        del nodes
         return list(command)
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:

@@ -91,9 +91,8 @@ class HyperPodPyTorchJob:
         del name, nodes
         return Rendezvous("$RANK", "$MASTER_ADDR", starts_late=True)
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The agent, which starts the launcher as its only process."""
-        del is_retry
         return [
             "hyperpodrun",
             f"--nnodes={nodes}",

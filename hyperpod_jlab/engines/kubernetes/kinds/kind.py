@@ -259,7 +259,6 @@ class KindInput:
         labels: The object's labels.
         annotations: The object's annotations.
         time_limit: The time limit in seconds, or None.
-        is_retry: Whether to replace pods that were deleted, evicted or lost with their node.
         retries: How often HyperPod may resume it on other nodes, or None for never.
         array: For an array: the number of tasks, one pod each, and how many run at once.
         stop_on: The alarms that end an attempt.
@@ -272,7 +271,6 @@ class KindInput:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     time_limit: int | None = None
-    is_retry: bool = False
     retries: int | None = None
     array: tuple[int, int] | None = None
     stop_on: Sequence[AlarmCode] = ()
@@ -303,11 +301,8 @@ class Kind(Protocol):
         """How the launchers of an object with this name and this many pods find each other."""
         ...
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
-        """The container's command for a launcher's command: the same, or wrapped in the kind's program.
-
-        With `is_retry`, pods that were deleted or lost are replaced.
-        """
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
+        """The container's command for a launcher's command: the same, or wrapped in the kind's program."""
         ...
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:

@@ -56,15 +56,12 @@ def parse_image_version(image: str) -> str | None:
     return match[1] if match else _TAGS.get(tag)
 
 
-def find_obstacles(
-    namespace: str, operator: str | None, *, is_shared: bool, field: str = _FIELD
-) -> Iterator[Finding]:
+def find_obstacles(namespace: str, operator: str | None, field: str = _FIELD) -> Iterator[Finding]:
     """What prevents HyperPod from resuming a run.
 
     Args:
         namespace: The job's namespace.
         operator: The training operator's version; None when unknown.
-        is_shared: Whether its pods mount the partition.
         field: The spec field of the findings.
     """
     if not _NAMESPACE.fullmatch(namespace):
@@ -79,13 +76,6 @@ def find_obstacles(
             "operator",
             f"HyperPod does not resume jobs with the training operator {operator}",
             f"ask your cluster administrator for {_VERSIONS}",
-            field,
-        )
-    if not is_shared:
-        yield _finding(
-            "restart_policy",
-            f"HyperPod resumes only jobs with restartPolicy: {RESTART_POLICY}. With that policy the logs of a failed run are deleted with its pods, and this cluster has no shared storage to keep them",
-            "set storage to a claim in the configuration of the cluster",
             field,
         )
 
@@ -146,7 +136,7 @@ def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iter
     if not is_requested(document):
         return
     namespace = str(_mapping(document.get("metadata")).get("namespace"))
-    yield from find_obstacles(namespace, operator, is_shared=True, field="source")
+    yield from find_obstacles(namespace, operator, "source")
     yield from restart_policies(document, "source")
     if operator is None:
         yield unknown_operator_finding("source")
@@ -211,14 +201,14 @@ class PyTorchJob:
             return Rendezvous(f"$({_INDEX['name']})", f"{name}-worker-0")
         return Rendezvous("$(RANK)", "$(MASTER_ADDR)")
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The launcher.
 
-        If pods are replaced, it never exits with 128 or more for a failure that a new pod would not
+        Because lost pods are replaced, it never exits with 128 or more for a failure that a new pod would not
         fix, such as a rank's signal or a missing python.
         """
         del nodes
-        if self.resumed or not is_retry:
+        if self.resumed:
             return list(command)
         return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
 
@@ -238,10 +228,11 @@ class PyTorchJob:
             template["spec"]["containers"][0]["env"].append(_INDEX)
             replicas = {"Worker": _replica(kind_input.nodes, RESTART_POLICY, template)}
         else:
-            restart = _restart(kind_input)
-            replicas = {"Master": _replica(1, restart, template)}
+            # The operator recreates pods that were deleted, evicted or lost with their node (observed
+            # on 1.8.1).
+            replicas = {"Master": _replica(1, "ExitCode", template)}
             if kind_input.nodes > 1:
-                replicas["Worker"] = _replica(kind_input.nodes - 1, restart, template)
+                replicas["Worker"] = _replica(kind_input.nodes - 1, "ExitCode", template)
         return {
             **build_head(
                 self, kind_input, resume_annotations(kind_input.retries if self.resumed else None)
@@ -290,11 +281,6 @@ def _is_waiting_for_master(pod: Mapping[str, Any]) -> bool:
     """Whether a worker's job has a master: only then does the operator add the init container that waits for it (setInitContainer, 1.7 to 1.9)."""
     prepared = (pod.get("spec") or {}).get("initContainers") or []
     return any(container.get("name") == "init-pytorch" for container in prepared)
-
-
-def _restart(kind_input: KindInput) -> str:
-    """With ExitCode the operator recreates pods that were deleted, evicted or lost with their node; with Never the job fails with them (observed on 1.8.1)."""
-    return "ExitCode" if kind_input.is_retry else "Never"
 
 
 def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:

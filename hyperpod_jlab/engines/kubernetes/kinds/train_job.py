@@ -47,9 +47,9 @@ class TrainJob:
         del name, nodes
         return Rendezvous("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
 
-    def wrap(self, command: Sequence[str], nodes: int, *, is_retry: bool) -> list[str]:
+    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The launcher itself."""
-        del nodes, is_retry
+        del nodes
         return list(command)
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:

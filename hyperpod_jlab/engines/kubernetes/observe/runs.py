@@ -21,7 +21,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, assign_ranks, parse_indices
+from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, parse_indices
 from hyperpod_jlab.engines.kubernetes.observe.poll import (
     RunLocation,
     RunPoller,
@@ -29,7 +29,6 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import (
     task_location,
 )
 from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, mark_done
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import mark_cut_off
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
     between_attempts_observation,
@@ -309,14 +308,9 @@ def gone_observation(
 
 
 class ArrayTaskTracker:
-    """Remembers which tasks are finished, so that each task of a large array is observed once.
+    """Remembers which tasks are finished, so that each task of a large array is observed once."""
 
-    Args:
-        fetched: Whether pod output must be fetched; otherwise the launchers write it to the bundle.
-    """
-
-    def __init__(self, *, fetched: bool) -> None:
-        self._is_spooled = fetched
+    def __init__(self) -> None:
         self._settled_tasks: dict[str, set[int]] = {}
 
     def find_due(
@@ -327,26 +321,22 @@ class ArrayTaskTracker:
         settled_tasks = self._settled_tasks.setdefault(bundle.run_id, set())
         ended_tasks: set[int] = set()
         if bundle.is_own:  # another user's bundle is never written to
-            ended_tasks = {
-                *tasks.failed,
-                *(tasks.completed if self._is_spooled else ()),
-            } - settled_tasks
+            ended_tasks = {*tasks.failed} - settled_tasks
         records = bundle.read()
         children = []
         for number in sorted(tasks.live | ended_tasks):
             if number >= len(indices):
                 continue
             child = bundle.child(indices[number], records)
-            if number in ended_tasks and self._is_settled(child):
+            if number in ended_tasks and _is_ended(child):
                 settled_tasks.add(number)
             else:
                 children.append((child, task_location(location, indices[number])))
         return children
 
-    def _is_settled(self, child: BundleReader) -> bool:
-        if self._is_spooled and not is_done(child):
-            return False
-        return derive(child.read(), StateContext(time.time(), "alive")).ended
+
+def _is_ended(child: BundleReader) -> bool:
+    return derive(child.read(), StateContext(time.time(), "alive")).ended
 
 
 def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
@@ -367,24 +357,19 @@ _REMOVAL = 10.0
 _JOB_FOLLOWS = 10.0
 """Seconds in which a job ends once all of its pods have."""
 
-_CONCURRENCY = 16
-"""Array tasks whose output is fetched concurrently."""
-
 
 class RunTracker:
     """The runs of one cluster.
 
     Args:
         connection: The cluster.
-        is_shared: Whether its pods mount the partition; otherwise their output is fetched.
     """
 
-    def __init__(self, connection: ClusterConnection, *, is_shared: bool = True) -> None:
-        self._is_shared = is_shared
+    def __init__(self, connection: ClusterConnection) -> None:
         self._poller = RunPoller(connection)
         self._spooler = Spooler(connection, self._poller)
         self._leftovers = OrphanedPods(connection)
-        self._arrays = ArrayTaskTracker(fetched=not is_shared)
+        self._arrays = ArrayTaskTracker()
         self._cleanup_tasks: dict[str, asyncio.Task[bool]] = {}
         self._is_active = False
 
@@ -496,7 +481,7 @@ class RunTracker:
             _LOG.debug("the final logs of %s cannot be fetched: %s", run_id, task.exception())
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
-        """Fetch a run's current pod output if the pods do not mount the partition; only for this user's runs.
+        """Fetch a run's current pod output if it is a user's own manifest; only for this user's runs.
 
         Args:
             bundle: The run.
@@ -512,38 +497,19 @@ class RunTracker:
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return False
         location = await self._poller.locate(bundle)
-        if not self._is_spooled(location) or await asyncio.to_thread(is_done, bundle):
+        if not location.native or await asyncio.to_thread(is_done, bundle):
             return False
-        if location.is_array:
-            return await self._catch_up_tasks(bundle, location, seconds)
         is_complete = await self._spooler.catch_up(bundle, location, seconds)
         if is_complete is not None:
             snapshot = (await self._poller.get_all([location]))[location.run_id]
             if is_complete.issuperset(
                 pod.uid for pod in snapshot.pods
             ):  # otherwise a new pod has appeared meanwhile
-                await asyncio.to_thread(_record_end, bundle, location, snapshot)
+                await asyncio.to_thread(_record_end, bundle, snapshot)
         problem = self._spooler.problem(bundle.run_id)
         if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
             raise problem
         return True
-
-    async def _catch_up_tasks(
-        self, bundle: BundleReader, location: RunLocation, seconds: float
-    ) -> bool:
-        """The same for an array: some of its tasks at a time, in order, as many as the timeout allows."""
-        snapshots = await self._poller.get_all([location])
-        due_tasks = await asyncio.to_thread(self._find_due_tasks, [(bundle, location)], snapshots)
-        semaphore = asyncio.Semaphore(_CONCURRENCY)
-
-        async def catch_up_child(child: BundleReader) -> None:
-            async with semaphore:
-                await self.catch_up(child, seconds)
-
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(catch_up_child(child) for child, _ in due_tasks))
-        return bool(due_tasks)
 
     async def close(self) -> None:
         """Stop fetching."""
@@ -577,7 +543,7 @@ class RunTracker:
                 uncertain.append((bundle, location, observation))
             elif observation is not None:
                 observations[bundle.run_id] = observation
-            fetched = self._is_spooled(location) and bundle.is_own
+            fetched = location.native and bundle.is_own
             if fetched and snapshots[location.run_id].pods and not is_done(bundle):
                 unfinished.add(location.run_id)
         return observations, unfinished, uncertain
@@ -631,15 +597,11 @@ class RunTracker:
                 bundle.add_observation(after_recorded(records, observation))
         return observation
 
-    def _is_spooled(self, location: RunLocation) -> bool:
-        """Whether its pod output must be fetched because no launcher of ours writes to the bundle."""
-        return location.native or not self._is_shared
-
     def _is_settled(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
     ) -> bool:
         """Whether the data of an ended run is complete. Blocking."""
-        if self._is_spooled(location):
+        if location.native:
             return is_done(bundle)
         may_restart = snapshot.job is not None and has_restart_left(snapshot.job)
         return may_restart or all(pod.is_ended for pod in snapshot.pods)
@@ -664,7 +626,7 @@ def _has_succeeded(bundle: BundleReader) -> bool:
     )
 
 
-def _record_end(bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot) -> None:
+def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
     """Record that the output of a run is complete, after its job has ended or was deleted. Blocking."""
     records = bundle.read()
     if snapshot.job is None:
@@ -672,9 +634,6 @@ def _record_end(bundle: BundleReader, location: RunLocation, snapshot: RunSnapsh
             return
     elif snapshot.job.observe(snapshot.time).state != "ended":
         return
-    if not location.native:
-        started_ranks = [rank for rank, pod in assign_ranks(snapshot.pods) if pod.main.container_id]
-        mark_cut_off(bundle, records, started_ranks)
     mark_done(bundle)
 
 

@@ -1,4 +1,4 @@
-"""Logs and records of runs without shared storage: fetched from their pods into the records folder by each process that polls the run.
+"""Logs of a user's own manifest: fetched from its pods into the records folder by each process that polls the run.
 
 Any number of processes may do so concurrently (see `spool_files`). A one-time command (``hpj
 show``, ``hpj logs``) gets the pods' output so far; for a continuous one (a server, ``hpj logs
@@ -10,26 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
 from hyperpod_jlab.core.errors import (
-    DeniedError,
     HyperpodError,
-    NotFoundError,
     StorageError,
     UnreachableError,
 )
-from hyperpod_jlab.core.records import Observation, RunRecords
-from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     ContainerStarted,
     Item,
@@ -38,30 +32,18 @@ from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     PodLogGap,
     PodLogLine,
     Portion,
-    parse_timestamp,
 )
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds.kind import parse_time
-from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import ContainerStart, PodRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod, assign_ranks
-from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller, RunSnapshot
+from hyperpod_jlab.engines.kubernetes.observe.pods import RunPod
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     FOLDER,
-    FrameReader,
-    LogBytes,
     LogSegment,
     Modes,
-    RecordFile,
     SpooledLog,
-    SpooledRecords,
     append_note,
-    mark_lost,
-    parse_attempt,
 )
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import END_BY_REASON
-from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
-from hyperpod_jlab.engines.kubernetes.workloads import Eviction, find_eviction
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.records import BundleReader
@@ -196,57 +178,6 @@ class PodSpool(ABC):
         self._files.clear()
 
 
-class FramedPod(PodSpool):
-    """A pod whose launcher prints frames: its logs byte by byte, its records as files."""
-
-    def __init__(self, bundle: BundleReader, pod: RunPod, modes: Modes) -> None:
-        super().__init__(bundle, pod, modes)
-        self._records = SpooledRecords(bundle.records, modes)
-        # Pod output outside of the launchers' frames.
-        self._other_output = f"logs/pods/{pod.name}.{pod.uid[:8]}.log"
-
-    def _reset(self) -> None:
-        self._frames = FrameReader()
-        self._line = bytearray()
-        self._timestamp_ns = 0
-
-    def _store(self, items: Iterable[Item]) -> bool:
-        for item in items:
-            if not isinstance(item, PodLogLine):
-                continue
-            if item.starts:
-                self._line, self._timestamp_ns = bytearray(), item.stamp
-            self._line += item.data
-            # A line without end is cut: it is not the launcher's.
-            if item.ends or len(self._line) > _MAX_LINE:
-                line, self._line = bytes(self._line), bytearray()
-                self._store_line(line)
-        return not self._line and not self._frames.midway
-
-    def _store_line(self, line: bytes) -> None:
-        frame = self._frames.read(line)
-        if isinstance(frame, LogBytes):
-            number = self._position.attempts.get(frame.attempt, frame.attempt)
-            path = replace(frame, attempt=number).path
-            self._add_segment(path, frame.offset, frame.data, self._timestamp_ns)
-        elif isinstance(frame, RecordFile):
-            self._write()  # logs must be stored before the records that refer to them
-            self._store_record(frame)
-        elif not self._frames.midway:
-            self._append(self._other_output, line + b"\n", self._timestamp_ns)
-
-    def _store_record(self, file: RecordFile) -> None:
-        printed_attempt = parse_attempt(file.path)
-        if printed_attempt is None:
-            self._records.store(file, None)
-        elif file.path.endswith("/claim.json"):
-            self._set_attempt_number(
-                printed_attempt, self._records.attempt(printed_attempt, file.content)
-            )
-        else:
-            self._records.store(file, self._position.attempts.get(printed_attempt, printed_attempt))
-
-
 _GAPS = {
     "rotated": b"hyperpod: lines are missing here: the node had begun a new file before they were fetched\n",
     "restarted": b"hyperpod: lines are missing here: the container was started again before they were fetched\n",
@@ -318,312 +249,6 @@ class RawPod(PodSpool):
             append_note(self._bundle, attempt, self._rank, text, "others")
 
 
-# --------------------------------------------------------------------------------------------------
-# Missed attempts: reconstructed from what the cluster still knows, and recorded before the records
-# of later pods.
-#
-# If pods were deleted before their logs were fetched, events show for a while (an hour by default)
-# that they ran, on which node, and for how long. Kueue's workload records an eviction.
-
-_CREATED_POD = re.compile(r"Created pod: ([a-z0-9][a-z0-9.-]{0,252})")
-_RANK = re.compile(
-    r"-(?:(?P<master>master-0)|worker-(?P<worker>\d{1,6})|(?:node-0-)?(?P<index>\d{1,6})-[a-z0-9]{5})"
-)
-_MAX_PODS = 64
-"""Maximum number of pods of one run whose events are queried."""
-_CONCURRENCY = 8
-_EVICTION_MARGIN_S = 15.0
-"""Maximum seconds between an eviction and the end of its pods, before or after it."""
-
-
-EndReason: TypeAlias = tuple[str, str, str]
-"""Why an attempt ended: a verdict, a sentence and a reason code."""
-
-
-@dataclass(frozen=True)
-class DeletedPod:
-    """A deleted pod, reconstructed from events.
-
-    Attributes:
-        rank: Its rank among the run's nodes.
-        started_at: When its container started (Unix seconds).
-        ended_at: When it was terminated; None without an event.
-        end_reason: Why it ended, if its events say so.
-    """
-
-    rank: int
-    uid: str
-    name: str
-    node: str
-    started_at: float
-    ended_at: float | None
-    end_reason: EndReason | None
-
-
-@dataclass(frozen=True)
-class MissedAttempt:
-    """An attempt that no process observed.
-
-    Attributes:
-        key: Identifies it, the same in every process.
-        pods: Its pods by rank; empty when only Kueue has it.
-        ended_at: The latest possible time of its end.
-    """
-
-    key: str
-    pods: tuple[DeletedPod, ...]
-    started_at: float
-    ended_at: float
-    end_reason: EndReason
-
-
-async def find_missed_attempts(
-    client: KubeClient,
-    location: RunLocation,
-    job: Mapping[str, Any] | None,
-    present: Mapping[str, float],
-) -> list[MissedAttempt]:
-    """The attempts of deleted pods, oldest first; empty if this user may read neither events nor workloads.
-
-    Args:
-        client: The cluster.
-        location: The run's job.
-        job: Its object, if it exists.
-        present: Creation times of the existing pods, by uid.
-
-    Raises:
-        UnreachableError: The cluster does not answer.
-    """
-    deleted_pods = await _find_deleted_pods(client, location, job, present.keys())
-    eviction = await find_eviction(client, job) if job is not None else None
-    missed_attempts = group_attempts(deleted_pods, present.values(), eviction)
-    if not missed_attempts and eviction is not None:
-        earlier = [created for created in present.values() if created < eviction.time]
-        missed_attempts = [] if earlier else [_evicted(eviction)]
-    return missed_attempts
-
-
-def group_attempts(
-    deleted_pods: Sequence[DeletedPod], present: Iterable[float], eviction: Eviction | None
-) -> list[MissedAttempt]:
-    """Group deleted pods into attempts: one for each pod of node 0.
-
-    If another pod outlived it, that pod's launcher counts the attempts, and its log has their
-    records.
-
-    Args:
-        deleted_pods: The pods.
-        present: Creation times of the existing pods.
-        eviction: Kueue's last eviction.
-    """
-    first = sorted((pod for pod in deleted_pods if pod.rank == 0), key=lambda pod: pod.started_at)
-    oldest = min(present, default=float("inf"))
-    attempts = []
-    for index, pod in enumerate(first):
-        next_started_at = first[index + 1].started_at if index + 1 < len(first) else float("inf")
-        previous_ended_at = first[index - 1].ended_at or pod.started_at if index else float("-inf")
-        if oldest <= (pod.ended_at or pod.started_at):
-            continue
-        newest = {
-            item.rank: item
-            for item in deleted_pods
-            if previous_ended_at <= item.started_at < next_started_at
-        }
-        pods = tuple(newest[rank] for rank in sorted(newest))
-        ended_at = max([item.ended_at for item in pods if item.ended_at is not None], default=None)
-        attempt_ended_at = min(next_started_at, oldest) if ended_at is None else ended_at
-        attempt_ended_at = attempt_ended_at if attempt_ended_at != float("inf") else pod.started_at
-        end_reason = _find_end_reason(pods, attempt_ended_at, eviction)
-        attempts.append(
-            MissedAttempt(f"pod-{pod.uid}", pods, pod.started_at, attempt_ended_at, end_reason)
-        )
-    return attempts
-
-
-def _find_end_reason(
-    pods: Sequence[DeletedPod], ended_at: float, eviction: Eviction | None
-) -> EndReason:
-    for pod in pods:
-        if pod.end_reason is not None:
-            return pod.end_reason
-    if eviction is not None and -_EVICTION_MARGIN_S < ended_at - eviction.time < _EVICTION_MARGIN_S:
-        return eviction.verdict, eviction.message, eviction.code
-    return "REQUEUED", "its pods were removed", "requeued"
-
-
-def _evicted(eviction: Eviction) -> MissedAttempt:
-    """The attempt that only Kueue knows: the run had quota, but it is unknown whether its pods started."""
-    count_text = f" {eviction.count} times, last" if eviction.count > 1 else ""
-    seconds = f" after {eviction.admitted:.0f} s" if eviction.admitted else ""
-    reason = f"it was requeued{count_text}{seconds}: {eviction.message}"
-    key = f"eviction-{eviction.uid}-{eviction.count}"
-    end_reason = (eviction.verdict, reason, eviction.code)
-    return MissedAttempt(key, (), eviction.time - eviction.admitted, eviction.time, end_reason)
-
-
-async def _find_deleted_pods(
-    client: KubeClient, location: RunLocation, job: Mapping[str, Any] | None, present: Iterable[str]
-) -> list[DeletedPod]:
-    owner = (location.kind.name, location.name)
-    if location.kind.name == TrainJob.name:  # its runtime's job creates them
-        owner = ("Job", f"{location.name}-node-0")
-    events = await _events(client, location.namespace, *owner)
-    uid = str((job or {}).get("metadata", {}).get("uid", ""))
-    if uid and owner[1] == location.name:
-        events = [event for event in events if event["involvedObject"].get("uid") == uid]
-    created_matches = (_CREATED_POD.match(str(event.get("message") or "")) for event in events)
-    names = sorted({match[1] for match in created_matches if match is not None})
-    if location.task is not None:
-        names = [name for name in names if _rank(location.name, name) == location.task]
-    semaphore = asyncio.Semaphore(_CONCURRENCY)
-
-    async def load_pod(name: str) -> list[DeletedPod]:
-        async with semaphore:
-            events = await _events(client, location.namespace, "Pod", name)
-        uids = {str(event["involvedObject"].get("uid")) for event in events}
-        rank = _rank(location.name, name) if location.task is None else 0
-        pods = [
-            _build_deleted_pod(
-                rank,
-                name,
-                uid,
-                [event for event in events if event["involvedObject"].get("uid") == uid],
-            )
-            for uid in sorted(uids.difference(present))
-        ]
-        return [pod for pod in pods if pod is not None]
-
-    return [pod for pods in await asyncio.gather(*map(load_pod, names[:_MAX_PODS])) for pod in pods]
-
-
-def _build_deleted_pod(
-    rank: int, name: str, uid: str, events: Sequence[Mapping[str, Any]]
-) -> DeletedPod | None:
-    """A pod from its events; None if its container never started."""
-    start_times = [
-        event
-        for event in events
-        if event.get("reason") == "Started"
-        and "spec.containers{" in str(event["involvedObject"].get("fieldPath") or "")
-    ]
-    if not start_times:
-        return None
-    first = min(start_times, key=_time)
-    node = (first.get("source") or {}).get("host") or first.get("reportingInstance") or ""
-    end_times = [_time(event) for event in events if event.get("reason") == "Killing"]
-    end_reason = None
-    for event in events:
-        reason = str(event.get("reason"))
-        reason = reason.replace("TaintManagerEviction", "DeletionByTaintManager")
-        if reason in END_BY_REASON:
-            verdict, code = END_BY_REASON[reason]
-            end_reason = (
-                verdict,
-                explain_reason(reason, str(event.get("message") or "")).message,
-                code,
-            )
-    return DeletedPod(
-        rank, uid, name, str(node), _time(first), max(end_times, default=None), end_reason
-    )
-
-
-def _rank(job: str, name: str) -> int:
-    """A pod's rank from its name, as the operators name pods; 0 when the name has none."""
-    match = _RANK.fullmatch(name.removeprefix(job))
-    if match is None or match["master"]:
-        return 0
-    return int(match["index"]) if match["index"] else int(match["worker"]) + 1
-
-
-def _time(event: Mapping[str, Any]) -> float:
-    text = event.get("firstTimestamp") or event.get("eventTime") or event.get("lastTimestamp")
-    return parse_time(text, 0.0)
-
-
-async def _events(
-    client: KubeClient, namespace: str, kind: str, name: str
-) -> list[Mapping[str, Any]]:
-    """The events about an object; empty if this user may not read events."""
-    selector = f"involvedObject.kind={kind},involvedObject.name={name}"
-    try:
-        response = await client.get(
-            f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector, limit="500"
-        )
-    except (DeniedError, NotFoundError):
-        return []
-    items = response.get("items") or []
-    return [item for item in items if isinstance(item.get("involvedObject"), Mapping)]
-
-
-# ------------------------------------------------------------------------------------------ records
-
-OBSERVER = "events"
-"""The source of these attempts' records: the cluster's events."""
-
-
-def record_missed_attempts(
-    bundle: BundleReader, scheduler_id: str, missed_attempts: Sequence[MissedAttempt], modes: Modes
-) -> None:
-    """Record missed attempts, each once, unless some of their pods were observed after all or a later attempt exists. Blocking.
-
-    Args:
-        bundle: The run.
-        scheduler_id: Its job's name.
-        missed_attempts: The attempts, oldest first.
-        modes: Modes of new files in the bundle.
-    """
-    with contextlib.suppress(OSError, StorageError):  # the next observer retries
-        for missed in missed_attempts:
-            records = bundle.read()
-            if _is_new(bundle, records, missed):
-                _record_attempt(bundle, scheduler_id, missed, modes, records)
-
-
-def _is_new(bundle: BundleReader, records: RunRecords, missed: MissedAttempt) -> bool:
-    if any(descent.is_file(bundle.records / spool_path(pod.name, pod.uid)) for pod in missed.pods):
-        return False
-    claims = [attempt.claim for attempt in records.attempts if attempt.claim is not None]
-    if any(claim.incarnation == missed.key for claim in claims):
-        return False
-    if not missed.pods:
-        return not records.attempts
-    start_times = [node.started_at for attempt in records.attempts for node in attempt.nodes]
-    return max([*(claim.time for claim in claims), *start_times], default=0.0) < missed.started_at
-
-
-def _record_attempt(
-    bundle: BundleReader,
-    scheduler_id: str,
-    missed: MissedAttempt,
-    modes: Modes,
-    records: RunRecords,
-) -> None:
-    claim = {"scheduler_id": scheduler_id, "incarnation": missed.key, "time": missed.started_at}
-    next_number = max((attempt.number for attempt in records.attempts), default=0) + 1
-    number = SpooledRecords(bundle.records, modes).attempt(next_number, atomic.to_json(claim))
-    for pod in missed.pods:
-        path = bundle.records / "status" / f"attempt-{number}" / f"node-{pod.rank}.json"
-        if not descent.is_file(path):
-            container_start = ContainerStart(
-                pod.rank, pod.uid, 0, pod.name, pod.node, pod.started_at
-            )
-            descent.create(path, atomic.to_json(container_start.record()), mode=modes.file)
-    for rank in [pod.rank for pod in missed.pods] or [0]:
-        mark_lost(bundle, number, rank)
-    verdict, reason, code = missed.end_reason
-    observation = Observation(
-        time=missed.ended_at,
-        observer=OBSERVER,
-        scheduler_id=scheduler_id,
-        attempt=number,
-        state="waiting",
-        verdict=verdict,
-        reason=f"{reason}; its log is lost",
-        reason_code=code,
-    )
-    bundle.add_observation(observation)
-
-
 _LOG = logging.getLogger(__name__)
 
 STREAMS = 512
@@ -635,10 +260,6 @@ _POLL_S = 1.0
 _RETRY_S = 5.0
 """Seconds before a pod that could not be read or stored is retried."""
 _DONE_FILE = f"{FOLDER}/done.json"
-_FIRST_CHECK_S = 5.0
-"""Seconds after a job's creation in which its first pods appear, so that none can have been missed."""
-_RECHECK_S = 60.0
-"""Seconds before a job without pods is checked again for missed ones."""
 
 
 @dataclass
@@ -671,8 +292,6 @@ class RunSpool:
         self._followed_by_uid: dict[str, _Followed] = {}
         self._task: asyncio.Task[None] | None = None
         self._active_until = 0.0
-        self._checked_pods: frozenset[str] | None = None
-        self._checked_at = 0.0
         self.problem: HyperpodError | OSError | None = None
         """Why something could not be fetched; None otherwise."""
 
@@ -728,50 +347,15 @@ class RunSpool:
             self._modes = await asyncio.to_thread(Modes.from_bundle, self._bundle)
         pod_recorder = PodRecorder(self._bundle, self._location.name)
         snapshot = (await self._poller.get_all([self._location]))[self._location.run_id]
-        await self._record_missed(snapshot, self._modes)
-        rank_pods = pod_recorder.rank_pods if self._location.native else assign_ranks
         followed_pods = []
-        for rank, pod in await asyncio.to_thread(rank_pods, snapshot.pods):
+        for rank, pod in await asyncio.to_thread(pod_recorder.rank_pods, snapshot.pods):
             if self._is_due(pod.uid):
-                spool: PodSpool
-                if self._location.native:
-                    common = (rank, self._modes, pod_recorder, self._location.namespace)
-                    spool = await asyncio.to_thread(RawPod, self._bundle, pod, *common)
-                else:
-                    spool = await asyncio.to_thread(FramedPod, self._bundle, pod, self._modes)
+                common = (rank, self._modes, pod_recorder, self._location.namespace)
+                spool = await asyncio.to_thread(RawPod, self._bundle, pod, *common)
                 if self._is_due(pod.uid):
                     self._reset(pod, spool)
             followed_pods.append((self._followed_by_uid[pod.uid], pod))
         return followed_pods
-
-    async def _record_missed(self, snapshot: RunSnapshot, modes: Modes) -> None:
-        """Before the first pods are read, record the missed attempts before them."""
-        uids = frozenset(pod.uid for pod in snapshot.pods)
-        now = time.monotonic()
-        if uids == self._checked_pods and (uids or now - self._checked_at < _RECHECK_S):
-            return
-        if await asyncio.to_thread(self._may_have_missed, snapshot):
-            client = await self._connection.client()
-            job = snapshot.job.job if snapshot.job is not None else None
-            present = {pod.uid: pod.created or 0.0 for pod in snapshot.pods}
-            missed_attempts = await find_missed_attempts(client, self._location, job, present)
-            await asyncio.to_thread(
-                record_missed_attempts, self._bundle, self._location.name, missed_attempts, modes
-            )
-        self._checked_pods, self._checked_at = uids, now
-
-    def _may_have_missed(self, snapshot: RunSnapshot) -> bool:
-        """Whether pods may have existed before the current ones. Blocking."""
-        names = [spool_path(pod.name, pod.uid) for pod in snapshot.pods]
-        if any(descent.is_file(self._bundle.records / name) for name in names):
-            return False
-        sent = (
-            parse_timestamp(snapshot.job.job["metadata"].get("creationTimestamp"))
-            if snapshot.job
-            else None
-        )
-        first_created = min((pod.created or 0.0 for pod in snapshot.pods), default=time.time())
-        return sent is None or first_created - sent > _FIRST_CHECK_S
 
     def _is_due(self, uid: str) -> bool:
         """Whether to read a pod: it is new, or its last read failed a while ago."""

@@ -9,165 +9,19 @@ that all processes agree on the offsets behind it.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import json
 import os
 import re
-import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.core.records import RunRecords
-from hyperpod_jlab.engines.native_records import read_record
-from hyperpod_jlab.launcher.frames import FILE_FRAME, MAX_DOCUMENT, PATHS
 from hyperpod_jlab.launcher.logs import TimeIndex
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.records import BundleReader
-from hyperpod_jlab.storage.removal import remove_tree
-
-# --------------------------------------------------------------------------------------------------
-# Reads the frames in which a launcher without shared storage sends its logs and records
-# (launcher/frames.py is their specification).
-#
-# Pure: lines go in, in the order in which the pod wrote them. Lines are untrusted: a path that the
-# launcher would not use, an impossible number, or a part that does not match is not a frame.
-
-_LOG_FRAME = re.compile(
-    rb"([1-9][0-9]{0,8})\.([0-9]{1,6})\.(node|metrics|[0-9]{1,4}(?:\.outputs)?)@([0-9]{1,15})([|\\])([ >])"
-    rb"([^\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]*)"
-)
-_ESCAPED = re.compile(rb"\\(?:(\\)|(r)|x([0-9a-f]{2}))")
-_MAX_PARTS = 64
-
-
-@dataclass(frozen=True)
-class LogBytes:
-    """A segment of a log.
-
-    Attributes:
-        attempt: The launchers' attempt number.
-        node: The node's rank.
-        stream: The local rank; `node` for the node's own log, `metrics` for the numbers that its ranks print, `3.outputs` for the outputs of a
-            notebook's cells on a rank.
-        offset: Their offset in the file.
-        data: The bytes, including a following line feed.
-    """
-
-    attempt: int
-    node: int
-    stream: str
-    offset: int
-    data: bytes
-
-    @property
-    def path(self) -> str:
-        """The file's path, relative to the records folder."""
-        names = {"node": ".log", "metrics": ".metrics.jsonl"}
-        rank, _, kind = self.stream.partition(".")
-        end = ".outputs.jsonl" if kind else ".log"
-        name = names.get(self.stream) or f".rank-{int(rank)}{end}"
-        return f"logs/attempt-{self.attempt}/node-{self.node}{name}"
-
-
-@dataclass(frozen=True)
-class RecordFile:
-    """A file of the records folder.
-
-    Attributes:
-        path: Its path, relative to the records folder.
-        time: When the launcher sent it (Unix seconds); the latest one wins.
-        write_once: Whether an existing file stays.
-        content: Its bytes.
-    """
-
-    path: str
-    time: float
-    write_once: bool
-    content: bytes
-
-
-class FrameReader:
-    """Reads one container's lines. It buffers only the parts of an incomplete file."""
-
-    def __init__(self) -> None:
-        self._current: tuple[str, str, int] | None = None
-        self._parts: list[bytes] = []
-
-    @property
-    def midway(self) -> bool:
-        """Whether a file is incomplete: a cursor behind this line would lose it."""
-        return self._current is not None
-
-    def read(self, line: bytes) -> LogBytes | RecordFile | None:
-        """Decode a line; None when it is not a frame, or not the last part of one.
-
-        Args:
-            line: Without its line feed and the runtime's timestamp.
-        """
-        if not line.startswith(FILE_FRAME):
-            return read_bytes(line)
-        try:
-            header = json.loads(line[len(FILE_FRAME) :])
-            path, time = header["path"], header["time"]
-            if not PATHS.fullmatch(path) or not 0 <= time < 253_402_300_000:
-                return None
-            content = self._content(path, header)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        write_once = header.get("once") is True
-        return RecordFile(path, float(time), write_once, content) if content is not None else None
-
-    def _content(self, path: str, header: dict[str, Any]) -> bytes | None:
-        if isinstance(header.get("document"), dict):
-            return json.dumps(header["document"]).encode() + b"\n"
-        data = base64.b64decode(header["base64"], validate=True)
-        part, parts, digest = header["part"], header["parts"], header["sha256"]
-        if not 0 <= part < parts <= _MAX_PARTS:
-            return None
-        if part == 0:
-            self._current, self._parts = (path, digest, parts), []
-        if self._current != (path, digest, parts) or part < len(self._parts):
-            return None
-        if part > len(self._parts):  # a part is missing: wait for a new first part
-            self._current = None
-            return None
-        self._parts.append(data)
-        if part + 1 < parts:
-            return None
-        self._current = None
-        content = b"".join(self._parts)
-        is_valid = len(content) <= MAX_DOCUMENT and hashlib.sha256(content).hexdigest() == digest
-        return content if is_valid else None
-
-
-def read_bytes(line: bytes) -> LogBytes | None:
-    """Decode a line of log bytes, or None for another kind of line."""
-    match = _LOG_FRAME.fullmatch(line)
-    if match is None:
-        return None
-    attempt, node, stream, offset, sign, line_end, body = match.groups()
-    return LogBytes(
-        int(attempt),
-        int(node),
-        stream.decode(),
-        int(offset),
-        (body if sign == b"|" else _ESCAPED.sub(_unescape, body)) + b"\n" * (line_end == b" "),
-    )
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    backslash, carriage_return, code = match.groups()
-    if backslash:
-        return b"\\"
-    return b"\r" if carriage_return else bytes([int(code, 16)])
-
 
 FOLDER = "spool"
 """In the records folder: the read position of each pod's log, and the lost ranges."""
@@ -382,91 +236,7 @@ class SpooledIndex:
 
 # ------------------------------------------------------------------------------------------ records
 
-_ATTEMPT_PATH = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
-
-
-class SpooledRecords:
-    """The records of a run: attempts are numbered here, and files are stored where the launcher would have written them.
-
-    Args:
-        records: The run's records folder.
-        modes: Modes of new files.
-    """
-
-    def __init__(self, records: Path, modes: Modes) -> None:
-        self._records = records
-        self._status = records / "status"
-        self._modes = modes
-
-    def attempt(self, printed_attempt: int, claim: bytes) -> int:
-        """Our number of an attempt, which is created if needed.
-
-        Args:
-            printed_attempt: The launchers' number; they restart at 1 when no pod of the run is
-                left.
-            claim: Its claim; the incarnation in it identifies the attempt.
-        """
-        incarnation = _document(claim).get("incarnation")
-        while True:
-            claims = {
-                number: read_record(folder / "claim.json").get("incarnation")
-                for number, folder in attempt_folders(self._status)
-            }
-            for number, claimed in claims.items():
-                if claimed == incarnation:
-                    return number
-            number = printed_attempt if printed_attempt not in claims else max(claims) + 1
-            if self._open(number, claim):
-                return number
-
-    def store(self, file: RecordFile, number: int | None) -> None:
-        """Store a file, unless a later one of the same path exists.
-
-        Args:
-            file: The file.
-            number: Our attempt number; None for a file outside of attempts.
-        """
-        path, content = file.path, file.content
-        match = _ATTEMPT_PATH.fullmatch(path)
-        if match is not None and number is not None:
-            path = f"{match[1]}{number}{match[3]}"
-            if "observations" in path and (document := _document(content)):
-                content = atomic.to_json({**document, "attempt": number})
-        target = self._records / path
-        self._modes.make(target.parent)
-        if file.write_once:
-            if not descent.is_file(target):
-                descent.create(target, content, mode=self._modes.file)
-            return
-        # The modification time is when the launcher sent the file, so that all processes see which
-        # one is later.
-        timestamp_ns = int(file.time * 1e9)
-        with contextlib.suppress(FileNotFoundError):
-            if descent.state(target).st_mtime_ns >= timestamp_ns:
-                return
-        descent.replace(target, content, mode=self._modes.file, stamp=timestamp_ns)
-
-    def _open(self, number: int, claim: bytes) -> bool:
-        """Create an attempt's folder with its claim; False when another process did."""
-        self._modes.make(self._status)
-        staging = self._status / f".attempt-{secrets.token_hex(6)}"
-        descent.make_folder(staging, self._modes.folder)
-        try:
-            descent.create(staging / "claim.json", claim, mode=self._modes.file)
-            with contextlib.suppress(OSError):  # it exists and is not empty
-                descent.rename(staging, self._status / f"attempt-{number}")
-                return True
-            return False
-        finally:
-            with contextlib.suppress(OSError):
-                remove_tree(staging)
-
-
-def parse_attempt(path: str) -> int | None:
-    """The launcher's attempt number of a file in the records folder; None for a file outside of attempts."""
-    match = _ATTEMPT_PATH.fullmatch(path)
-    return int(match[2]) if match is not None else None
 
 
 def attempt_folders(status: Path) -> list[tuple[int, Path]]:
@@ -476,49 +246,6 @@ def attempt_folders(status: Path) -> list[tuple[int, Path]]:
     except OSError:
         return []
     return sorted((int(match[1]), folder) for match, folder in folders if match is not None)
-
-
-def _document(content: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(content)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-# ------------------------------------------------------------------------------------------ what a
-# node's log lacks
-# gaps in a node's log
-
-_CUT_OFF_TEXT = "hyperpod: this node ended without a final record (it was killed, or its pod was removed); its last lines may be lost\n"
-_LOST_TEXT = "hyperpod: the log of this node is lost: the cluster keeps little pod output, and it was not fetched in time\n"
-
-
-def mark_cut_off(bundle: BundleReader, records: RunRecords, started_ranks: Iterable[int]) -> None:
-    """Note for each node without a recorded end that its logs may be truncated or missing; once, by whichever process is first.
-
-    Args:
-        bundle: The run.
-        records: Its records.
-        started_ranks: Ranks of the nodes whose containers have started.
-    """
-    last = records.attempts[-1] if records.attempts else None
-    with contextlib.suppress(OSError, StorageError):
-        for attempt in records.attempts:
-            recorded_ranks = {node.node_rank for node in attempt.nodes}
-            for node in attempt.nodes:
-                if node.ended_at is None:
-                    append_note(bundle, attempt.number, node.node_rank, _CUT_OFF_TEXT)
-            started = started_ranks if attempt is last else range(records.head.nodes)
-            for rank in sorted({*started} - recorded_ranks):
-                mark_lost(bundle, attempt.number, rank)
-        for rank in sorted({*started_ranks}) if last is None else ():
-            mark_lost(bundle, 1, rank)
-
-
-def mark_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
-    """Note in a node's log of an attempt that the log is lost; once, by whichever process is first."""
-    append_note(bundle, attempt, rank, _LOST_TEXT)
 
 
 def append_note(

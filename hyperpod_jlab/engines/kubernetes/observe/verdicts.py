@@ -6,7 +6,6 @@ evicted, or its own program failed is in the pods.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -281,8 +280,7 @@ def explain_end(observation: Observation, bundle: BundleReader, records: RunReco
         return observation.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
     if observation.exit_code in _EXIT_NOT_FOUND:
         return observation.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
-    last = last_output(bundle)
-    return observation if last is None else observation.model_copy(update={"reason": last})
+    return observation
 
 
 def retries_exhausted(
@@ -335,21 +333,6 @@ def find_launch_error(bundle: BundleReader) -> tuple[str, str | None] | None:
             return str(error["message"]), str(error["code"]) if error.get("code") else None
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return None
-
-
-def last_output(bundle: BundleReader) -> str | None:
-    """The last meaningful line of a pod's output outside of its launcher's frames. Blocking."""
-    for path in _files(bundle.records / "logs" / "pods", _LOG):
-        try:
-            with os.fdopen(descent.open_file(path), "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-                text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue
-        output_lines = [line.strip() for line in text.splitlines() if line.strip()]
-        if output_lines:
-            return output_lines[-1].removeprefix("hyperpod: ")[:_MAX_TEXT]
     return None
 
 

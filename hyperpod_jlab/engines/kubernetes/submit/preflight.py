@@ -11,6 +11,7 @@ from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     NotFoundError,
+    RefusedError,
     UnreachableError,
 )
 from hyperpod_jlab.core.finding import Finding, Level
@@ -24,7 +25,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJ
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.engines.kubernetes.submit.code import size_findings
+from hyperpod_jlab.engines.kubernetes.submit.object_size import size_findings
 from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates, unified_difference
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
@@ -134,6 +135,19 @@ _MAX_LIST = 100_000
 
 NO_NAMESPACE = "no_namespace"
 """Code of the error for a missing namespace."""
+
+
+def no_storage_error(cluster: str) -> RefusedError:
+    """The error for a run with our launcher on a cluster whose pods do not mount the partition.
+
+    Args:
+        cluster: The cluster's name in the configuration.
+    """
+    return RefusedError(
+        f"runs on {cluster} need shared storage, but its configuration has no storage claim",
+        code="no_storage",
+        hint=f'add this line under [clusters.{cluster}]: storage = {{ claim = "fsx-claim", mount = "/data" }}, with the name of your claim',
+    )
 
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
@@ -272,8 +286,6 @@ async def query_findings(
 
 async def _claim(client: KubeClient, context: RenderContext) -> list[Finding]:
     """Whether the storage claim exists and is bound; no findings if the user may not read it."""
-    if context.storage is None:
-        return []
     name = context.storage.claim
     path = f"/api/v1/namespaces/{context.namespace}/persistentvolumeclaims/{name}"
     try:

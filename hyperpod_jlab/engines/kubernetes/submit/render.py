@@ -37,13 +37,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     to_label_value,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.engines.kubernetes.submit.code import (
-    CODE_NOTE,
-    UNPACK,
-    BundleVolume,
-    carried,
-    claimed,
-)
 from hyperpod_jlab.engines.kubernetes.submit.patch import patched
 from hyperpod_jlab.engines.kubernetes.submit.resources import resources, tolerations
 from hyperpod_jlab.engines.launch import guard_command
@@ -61,7 +54,6 @@ def pod_command(
     name: str,
     rendezvous: Rendezvous,
     *,
-    unpack: bool = False,
     resumed: bool = False,
 ) -> list[str]:
     """The launcher with arguments from the kind's environment; the kubelet replaces ``$(NAME)``.
@@ -70,16 +62,11 @@ def pod_command(
         render_input: The run.
         name: The object's name.
         rendezvous: The launcher's rank and master arguments.
-        unpack: Whether to unpack the bundle in the pod first.
         resumed: Whether HyperPod resumes the run.
     """
-    bundle = render_input.paths.remote / render_input.bundle
-    if unpack:  # code in the job's own object is not on storage that others may write to
-        python_args = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
-    else:
-        python_args = guard_command(
-            render_input.guard_policy.guard_args(render_input.paths.remote, render_input.bundle)
-        )
+    python_args = guard_command(
+        render_input.guard_policy.guard_args(render_input.paths.remote, render_input.bundle)
+    )
     return [
         literal(render_input.python or "python3"),
         *map(literal, python_args),
@@ -95,7 +82,7 @@ def pod_command(
         "--node-name=$(HYPERPOD_NODE)",
         *_time_limit(render_input),
         *([f"--return-patience={RESUMED_TIMEOUT}"] if resumed else []),
-        *(["--frames", "--unshared"] if unpack else ["--quiet"]),
+        "--quiet",
     ]
 
 
@@ -238,6 +225,8 @@ def _insert_key(content: Any, key: str) -> None:
 
 FILENAME = "manifest.yaml"
 
+_PARTITION = "partition"
+
 RETRIES = 3
 """Default number of times that HyperPod may resume a run."""
 
@@ -251,8 +240,8 @@ class RenderContext:
     Attributes:
         namespace: The object's namespace.
         kind: Its kind.
+        storage: The partition as pods see it.
         image: The configured image, for a spec without one.
-        storage: The partition as pods see it; None if they do not mount it.
         hyperpod: Whether the nodes are HyperPod nodes.
         instance: Facts about the spec's instance type.
         patches: Patches of the manifest, in order.
@@ -261,8 +250,8 @@ class RenderContext:
 
     namespace: str
     kind: Kind
+    storage: PodStorage
     image: str | None = None
-    storage: PodStorage | None = None
     hyperpod: bool = False
     instance: InstanceType | None = None
     patches: tuple[Mapping[str, Any], ...] = field(default=())
@@ -278,8 +267,7 @@ def render(render_input: RenderInput, context: RenderContext) -> Rendered:
         InvalidInputError: A secret's reference is invalid.
     """
     text = to_yaml(build_patched_manifest(render_input, context))
-    annotated_text = text if context.storage is not None else CODE_NOTE + text
-    return Rendered(FILENAME, annotated_text, "yaml", kind=context.kind.name)
+    return Rendered(FILENAME, text, "yaml", kind=context.kind.name)
 
 
 def build_patched_manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any]:
@@ -327,7 +315,6 @@ def manifest(render_input: RenderInput, context: RenderContext) -> dict[str, Any
             labels={**labels, **_queue(render_input)},
             annotations=_annotations(render_input),
             time_limit=spec.time_limit or render_input.time_limit,
-            is_retry=_is_retried_run(render_input, context),
             retries=find_retries(spec, context),
             array=_array(spec),
             stop_on=spec.alarms.stop_on,
@@ -365,10 +352,7 @@ def select_kind(spec: JobSpec, context: RenderContext) -> Kind:
 def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
     """What prevents HyperPod from resuming any run there."""
     if isinstance(context.kind, PyTorchJob):
-        is_shared = context.storage is not None
-        yield from auto_resume.find_obstacles(
-            context.namespace, context.operator, is_shared=is_shared
-        )
+        yield from auto_resume.find_obstacles(context.namespace, context.operator)
         yield from auto_resume.patched_master(context.patches)
     elif not isinstance(context.kind, HyperPodPyTorchJob):
         yield auto_resume.wrong_kind_finding(context.kind.name)
@@ -404,26 +388,21 @@ def _pod(
     render_input: RenderInput, context: RenderContext, name: str, labels: Mapping[str, str]
 ) -> PodSpec:
     spec, kind = render_input.spec, select_kind(render_input.spec, context)
-    volume: BundleVolume = claimed(context.storage) if context.storage is not None else carried()
+    storage = context.storage
     rendezvous = kind.rendezvous(name, spec.resources.nodes)
     resumed = find_retries(spec, context) is not None
-    command = pod_command(
-        render_input, name, rendezvous, unpack=not volume.is_shared, resumed=resumed
-    )
+    command = pod_command(render_input, name, rendezvous, resumed=resumed)
     requested = resources(spec, context.instance)
     return PodSpec(
         image=_image(render_input, context),
-        command=kind.wrap(
-            command, spec.resources.nodes, is_retry=_is_retried_run(render_input, context)
-        ),
+        command=kind.wrap(command, spec.resources.nodes),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),
-            *volume.env,
             *secret_variables(spec),
         ),
-        mounts=(*volume.mounts, {"name": "shm", "mountPath": _SHM}),
-        volumes=(*volume.volumes, {"name": "shm", "emptyDir": {"medium": "Memory"}}),
+        mounts=(_mount(storage), {"name": "shm", "mountPath": _SHM}),
+        volumes=(_volume(storage), {"name": "shm", "emptyDir": {"medium": "Memory"}}),
         resources=requested,
         node_selector=node_selector(spec, hyperpod=context.hyperpod),
         tolerations=tolerations(requested),
@@ -434,9 +413,13 @@ def _pod(
     )
 
 
-def _is_retried_run(render_input: RenderInput, context: RenderContext) -> bool:
-    """Whether to replace lost pods: a single pod without shared storage has no record of how often that happened."""
-    return context.storage is not None or render_input.spec.resources.nodes > 1
+def _mount(storage: PodStorage) -> dict[str, Any]:
+    mount = {"name": _PARTITION, "mountPath": storage.mount}
+    return {**mount, "subPath": storage.sub_path} if storage.sub_path else mount
+
+
+def _volume(storage: PodStorage) -> dict[str, Any]:
+    return {"name": _PARTITION, "persistentVolumeClaim": {"claimName": storage.claim}}
 
 
 def _image(render_input: RenderInput, context: RenderContext) -> str:

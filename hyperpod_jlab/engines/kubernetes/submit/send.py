@@ -12,7 +12,6 @@ from typing import Any
 from hyperpod_jlab.aws.clusters import find_instance_type
 from hyperpod_jlab.core.config import PodStorage
 from hyperpod_jlab.core.errors import (
-    ConflictError,
     DeniedError,
     HyperpodError,
     NotFoundError,
@@ -37,18 +36,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import (
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
-from hyperpod_jlab.engines.kubernetes.submit.code import (
-    DIGEST_ANNOTATION,
-    PARTS_ANNOTATION,
-    Archive,
-    build_archive,
-    check_code,
-    config_maps,
-    filled,
-    has_placeholder,
-    part_name,
-    size_findings,
-)
 from hyperpod_jlab.engines.kubernetes.submit.companion_objects import (
     adopt,
     collection,
@@ -61,7 +48,6 @@ from hyperpod_jlab.engines.kubernetes.submit.create import (
     check_own_object,
     create,
     is_same_user,
-    replace_foreign,
 )
 from hyperpod_jlab.engines.kubernetes.submit.native import (
     image_findings,
@@ -69,7 +55,13 @@ from hyperpod_jlab.engines.kubernetes.submit.native import (
     native_findings,
     render_native,
 )
-from hyperpod_jlab.engines.kubernetes.submit.preflight import blame_field, dry_run, error_finding
+from hyperpod_jlab.engines.kubernetes.submit.object_size import size_findings
+from hyperpod_jlab.engines.kubernetes.submit.preflight import (
+    blame_field,
+    dry_run,
+    error_finding,
+    no_storage_error,
+)
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
     add_run_key,
@@ -83,92 +75,42 @@ from hyperpod_jlab.engines.protocol import Rendered, RenderInput, SubmitResult
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
-# --------------------------------------------------------------------------------------------------
-# Creates a run's job, and the ConfigMaps for code that is too large for the job's own object.
-#
-# The job is created first: its pods wait for the volume, and the ConfigMaps are deleted with the
-# job that owns them. So after an interruption, a second submit of the same run finds the job by its
-# name and creates what is missing.
-
 
 async def deliver(
     client: KubeClient,
     path: str,
     document: Mapping[str, Any],
-    bundle: BundleReader,
     companions: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Create a run's job, unless an earlier submit did, and ensure that all of its code is there.
+    """Create a run's job, unless an earlier submit did, and the objects that its pods need.
+
+    The job is created first, because it owns the others. So after an interruption, a second submit
+    of the same run finds the job by its name and creates what is missing.
 
     Args:
         client: The cluster.
         path: The path of its kind and namespace.
         document: The manifest.
-        bundle: The run.
         companions: Further objects that its pods need and the job will own.
 
     Returns:
         The job from the API server.
 
     Raises:
-        RefusedError: The code is too large, or the API server rejected the job; everything is
-            rolled back.
-        DeniedError: The user may not create the job or its ConfigMaps; everything is rolled back.
+        RefusedError: The API server rejected the job; everything is rolled back.
+        DeniedError: The user may not create the job or its objects; everything is rolled back.
     """
-    archive = (
-        await asyncio.to_thread(build_archive, bundle.folder) if has_placeholder(document) else None
-    )
-    sent = add_run_key(document if archive is None else filled(document, archive))
+    sent = add_run_key(document)
     object_path = f"{path}/{document['metadata']['name']}"
     job, is_own_run = await create(client, path, sent)
     try:
         await accompany(client, job, companions)
-        if archive is not None:
-            await _carry(client, job, archive)
     except (DeniedError, RefusedError):
         if is_own_run:  # its pods would wait forever
             with contextlib.suppress(HyperpodError):
                 await client.delete(object_path, propagationPolicy="Background")
         raise
     return job
-
-
-async def is_complete(client: KubeClient, job: Mapping[str, Any]) -> bool:
-    """Whether all ConfigMaps of a job exist; those that this user may not read count as existing."""
-    metadata = job["metadata"]
-    parts = int((metadata.get("annotations") or {}).get(PARTS_ANNOTATION, "0"))
-    for number in range(parts):
-        name = part_name(metadata["name"], number)
-        try:
-            await client.get(f"{_maps(metadata['namespace'])}/{name}")
-        except NotFoundError:
-            return False
-        except DeniedError:
-            continue
-    return True
-
-
-async def _carry(client: KubeClient, job: Mapping[str, Any], archive: Archive) -> None:
-    path = _maps(job["metadata"]["namespace"])
-    if not archive.parts:
-        return
-    digest = (job["metadata"].get("annotations") or {}).get(DIGEST_ANNOTATION)
-    if digest != archive.digest:
-        raise RefusedError(
-            "the code of the run does not match its job",
-            code="code_changed",
-            hint="submit it again with a new run id",
-            detail={"job": job["metadata"]["name"]},
-        )
-    for config_map in await asyncio.to_thread(config_maps, archive, job, RUN_LABEL):
-        try:
-            await client.post(path, config_map)
-        except ConflictError:
-            await replace_foreign(client, path, config_map, job)
-
-
-def _maps(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -226,16 +168,14 @@ class Sender:
     """Submits runs to one cluster.
 
     Args:
+        name: The cluster's name in the configuration.
         connection: The cluster.
-        storage: The partition as its pods see it; None if they do not mount it.
         paths: The partition's paths on this machine and in the pods.
     """
 
-    def __init__(
-        self, connection: ClusterConnection, storage: PodStorage | None, paths: PathMap
-    ) -> None:
+    def __init__(self, name: str, connection: ClusterConnection, paths: PathMap) -> None:
+        self._name = name
         self._connection = connection
-        self._storage = storage
         self._paths = paths
         self._installed: dict[str, tuple[float, InstalledKinds]] = {}
         self._instances: dict[str, InstanceType] = {}
@@ -265,8 +205,10 @@ class Sender:
             message = "companion objects are possible only in your own manifest"
             field = "kubernetes.keep_companions"
             findings.append(Finding(level="info", code="ignored", message=message, field=field))
-        if self._storage is None:
-            findings += check_code(spec)
+        try:
+            self._storage()
+        except RefusedError as error:
+            return [*findings, preflight.error_finding(error)]
         findings += instance_findings(spec, await self._query_instance(spec))
         client = await self._connection.client()
         await self._query_kinds(self._namespace(spec))
@@ -308,7 +250,7 @@ class Sender:
         owned = await self._owned(bundle, sent)
         await make(client, sent)
         try:
-            job = await deliver(client, sent.path, sent.document, bundle, owned)
+            job = await deliver(client, sent.path, sent.document, owned)
         except UnreachableError:
             raise  # the job may exist
         except HyperpodError:
@@ -336,13 +278,23 @@ class Sender:
         is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(
             job, sent.document
         )
-        is_complete_job = is_own_run and await is_complete(client, job)
-        return SubmitResult(sent.name) if is_complete_job else None
+        return SubmitResult(sent.name) if is_own_run else None
 
     async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
         if await asyncio.to_thread(is_native, bundle):
             return []
         return sent.kind.companions(sent.document)
+
+    def _storage(self) -> PodStorage:
+        """The partition as the pods see it.
+
+        Raises:
+            RefusedError: The configuration does not say how pods mount it.
+        """
+        storage = self._connection.config.storage
+        if storage is None:
+            raise no_storage_error(self._name)
+        return storage
 
     def _namespace(self, spec: JobSpec) -> str:
         return spec.kubernetes.namespace or self._connection.namespace
@@ -396,7 +348,7 @@ class Sender:
             namespace=namespace,
             kind=self._choice(spec).kind,
             image=config.image,
-            storage=self._storage,
+            storage=self._storage(),
             hyperpod=config.hyperpod is not None,
             instance=self.instance(spec),
             patches=tuple(patch for patch in patches if patch),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.kubernetes.submit.code import MAX_MANIFEST_BYTES as MOST_OBJECT
+from hyperpod_jlab.engines.kubernetes.submit.object_size import MAX_MANIFEST_BYTES as MOST_OBJECT
 
 MAX_BYTES = 1 << 20
 """Maximum file size; references may make the result larger (`object_bytes`)."""
