@@ -55,7 +55,7 @@ GROUPS = ("kubernetes", "slurm-1", "slurm-2")
 """Groups of more than a file, the longest first. A group runs in one worker, on one cluster."""
 
 NEVER_AGAIN = re.compile(
-    r"exactly_once|fence|kill|random|fault|inject|meeting|moment|broken_submit"
+    r"exactly_once|fence|kill|random|fault|inject|rendezvous|moment|broken_submit"
 )
 """Tests of what must hold at every moment: a second try would hide the one time that it does not."""
 

@@ -8,7 +8,7 @@ import random
 import re
 import socket
 import time
-from typing import Callable, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .bundle_files import AttemptPaths, BundleFiles, read_json, records_folder
 from .errors import AlreadyDoneError, FencedError, LauncherError
@@ -51,17 +51,37 @@ def free_port() -> int:
     raise LauncherError("no_free_port", "no port from 20000 to 31999 is free on this node")
 
 
-def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> int:
-    """Open the next attempt, by the first free number."""
+def attempt_numbers(status: str) -> List[int]:
+    """The attempts that there are."""
+    names = os.listdir(status)
+    return [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
+
+
+def open_attempt(
+    files: BundleFiles,
+    status: str,
+    arguments: NodeArguments,
+    members: Optional[Mapping[str, Any]] = None,
+) -> int:
+    """Open the next attempt, by the first free number.
+
+    Args:
+        files: What makes files.
+        status: The folder of records.
+        arguments: This node's.
+        members: The launchers that take part, by node; unless a scheduler has started them with the incarnation.
+    """
     number = 1
     while not files.claim_folder(os.path.join(status, "attempt-%d" % number)):
         number += 1
-    claim = {
+    claim: Dict[str, Any] = {
         "scheduler_id": arguments.scheduler_id,
         "incarnation": arguments.incarnation,
         "time": time.time(),
         "master_port": arguments.master_port,
     }
+    if members is not None:
+        claim["members"] = members
     files.write(os.path.join(status, "attempt-%d" % number, "claim.json"), claim)
     return number
 
@@ -69,13 +89,10 @@ def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> i
 def find_attempt(status: str, arguments: NodeArguments) -> Optional[int]:
     """The newest attempt with our incarnation, unless we were in it already and have been started again."""
     try:
-        names = os.listdir(status)
+        numbers = attempt_numbers(status)
     except OSError:
         return None
-    attempt_numbers = [
-        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
-    ]
-    for number in sorted(attempt_numbers, reverse=True):
+    for number in sorted(numbers, reverse=True):
         folder = os.path.join(status, "attempt-%d" % number)
         claim = read_json(os.path.join(folder, "claim.json")) or {}
         expected = (arguments.scheduler_id, arguments.incarnation)
@@ -141,16 +158,16 @@ def check_not_done(status: str, nodes: int) -> None:
     Raises:
         DoneError: All nodes of its newest attempt ended with 0.
     """
-    names = os.listdir(status)
-    attempt_numbers = [
-        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
-    ]
-    if not attempt_numbers:
-        return
-    folder = os.path.join(status, "attempt-%d" % max(attempt_numbers))
+    newest = max(attempt_numbers(status), default=0)
+    if newest and has_succeeded(status, newest, nodes):
+        raise AlreadyDoneError("attempt %d succeeded" % newest)
+
+
+def has_succeeded(status: str, number: int, nodes: int) -> bool:
+    """Whether all nodes of an attempt ended with 0."""
+    folder = os.path.join(status, "attempt-%d" % number)
     records = [read_json(os.path.join(folder, "node-%d.json" % rank)) for rank in range(nodes)]
-    if all(record is not None and record.get("exit_code") == 0 for record in records):
-        raise AlreadyDoneError("attempt %d succeeded" % max(attempt_numbers))
+    return all(record is not None and record.get("exit_code") == 0 for record in records)
 
 
 def chosen_port(status: str, number: int) -> int:
@@ -170,37 +187,17 @@ def has_restarts_left(status: str, scheduler_id: str, max_restarts: int) -> bool
     claim = read_json(os.path.join(status, "claim.json")) or {}
     if claim.get("scheduler_id") != scheduler_id or is_cancel_requested(status):
         return False
-    names = os.listdir(status)
-    attempt_numbers = [
-        int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)
-    ]
+    numbers = attempt_numbers(status)
     failure_records = [
-        read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in attempt_numbers
+        read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in numbers
     ]
     failures = [
         failure_record
         for failure_record in failure_records
         if failure_record is not None and failure_record.get("stopped_by") is None
     ]
-    newest = (
-        failure_records[attempt_numbers.index(max(attempt_numbers))] if attempt_numbers else None
-    )
+    newest = failure_records[numbers.index(max(numbers))] if numbers else None
     return newest in failures and len(failures) <= max_restarts
-
-
-def count_failures(status: str) -> int:
-    """How many attempts failed by themselves, those left out of which a pod's launcher knows better (`WrittenHistory`)."""
-    count = 0
-    for name in os.listdir(status):
-        failure_record = read_json(os.path.join(status, name, "failed.json"))
-        observation_path = os.path.join(status, "observations", "launcher.%s.json" % name)
-        if (
-            failure_record is not None
-            and failure_record.get("stopped_by") is None
-            and not os.path.exists(observation_path)
-        ):
-            count += 1
-    return count
 
 
 def is_cancel_requested(status: str) -> bool:

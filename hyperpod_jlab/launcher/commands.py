@@ -9,21 +9,19 @@ import os
 import signal
 import sys
 import time
-from typing import NoReturn, Sequence, Union
+from typing import NoReturn, Sequence
 
 from .agent import run_agent
 from .bundle_files import AttemptPaths, BundleFiles, records_folder
-from .claims import enter_attempt, has_restarts_left
-from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, RENDEZVOUS_PORT
-from .control import Control
+from .claims import enter_attempt, has_restarts_left, is_cancel_requested
+from .contract import EXIT_FENCED, EXIT_LAUNCHER
 from .environments import run_environment
 from .errors import AlreadyDoneError, FencedError, LauncherError, StopRequested
-from .history import FileHistory
 from .logs import Outlet
 from .node import Node
-from .plan import NodeArguments, Plan
-from .pod import Pod, PodArguments
+from .plan import NodeArguments
 from .ranks import STOPPED_FAILURE
+from .rendezvous import Member, Peers
 from .system import (
     PARENT,
     PR_SET_CHILD_SUBREAPER,
@@ -86,7 +84,7 @@ def _redirect_rank_output(write_pid: bool) -> None:
 
 def run_node(arguments: NodeArguments) -> int:
     """Run this node; its exit code."""
-    signals = Signals(Control(arguments.control))
+    signals = Signals()
     signals.install()
     exit_code = _run_node(arguments, signals)
     signals.ignore()
@@ -96,14 +94,14 @@ def run_node(arguments: NodeArguments) -> int:
 def _run_node(arguments: NodeArguments, signals: Signals) -> int:
     bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    if arguments.control is not None:
-        parent = os.environ.pop(PARENT, "")
-        die_with_parent(int(parent) if parent.isdigit() else None)
     outlet = Outlet(1)
     try:
         files = BundleFiles(bundle)
+        if arguments.incarnation is None:
+            return _run_member(files, bundle, arguments, signals)
         attempt_paths, arguments = enter_attempt(files, bundle, arguments, signals)
-        node = Node(arguments, attempt_paths, files, signals, outlet)
+        peers = Peers(attempt_paths, arguments)
+        node = Node(arguments, attempt_paths, files, signals, outlet, peers)
     except FencedError as error:
         print_error("another job (%s) already executes this run; this job ends" % error)
         return EXIT_FENCED
@@ -124,71 +122,28 @@ def _run_node(arguments: NodeArguments, signals: Signals) -> int:
     return node.run()
 
 
-def run_pod(arguments: PodArguments) -> int:
-    """Run this pod; its exit code."""
-    signals = Signals()
-    signals.install()
-    exit_code = _run_pod(arguments, signals)
-    signals.ignore()
-    return exit_code
-
-
-def _run_pod(arguments: PodArguments, signals: Signals) -> int:
-    bundle = os.path.dirname(os.path.abspath(__file__))
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+def _run_member(files: BundleFiles, bundle: str, arguments: NodeArguments, signals: Signals) -> int:
+    """Run a node that meets the others by itself; its exit code."""
     records = records_folder(bundle, arguments.task)
-    try:
-        files = BundleFiles(bundle)
-        path = os.path.join(bundle, "launch.json")
-        plan = Plan.load(path)
-        key = rendezvous_key(path, arguments.nodes)
-        status = os.path.join(records, "status")
-        history = FileHistory(files, status, arguments.scheduler_id, unshared=False)
-        if arguments.task is not None and history.cancelled():
-            print_error("this task was cancelled before it started")
-            return STOPPED_FAILURE.exit_code
-        # Node 0's word is for all: a pod that came anew meanwhile has heard nothing.
-        exit_codes = [history.read_exit_code(rank) for rank in (arguments.node_rank, 0)]
-        previous_exit_code = exit_codes[0] if exit_codes[0] is not None else exit_codes[1]
-        if previous_exit_code is not None:
-            print_error("this run has ended: this pod does nothing and exits with the same code")
-            return previous_exit_code
-        pod = Pod(arguments, plan.run_id, key, history, signals)
-        exit_code = pod.run()
-        if pod.gave_up:
-            raise LauncherError(
-                "no_meeting", pod.gave_up, "check why the pod does not run", exit_code=exit_code
-            )
-    except LauncherError as error:
-        print_error(str(error))
-        write_end_observation(bundle, arguments, error)
-        exit_code = error.exit_code
-    except OSError as error:
-        print_error("the storage of the bundle failed: %s" % error)
-        exit_code = EXIT_LAUNCHER
-    return exit_code
-
-
-def rendezvous_key(plan: str, nodes: int) -> bytes:
-    """What the pods of a run have in common and nobody else has: a variable's value, bound to the plan.
-
-    Raises:
-        LauncherError: There is none, and the pods would take in whoever can read the plan.
-    """
-    import hashlib
-
-    with open(plan, "rb") as file:
-        text = file.read()
-    key = os.environ.pop(KEY_VARIABLE, "")
-    # Plans of earlier versions hold a key themselves.
-    if nodes > 1 and not key and b'"meeting_key"' not in text:
-        raise LauncherError(
-            "no_meeting_key",
-            "the pod has no %s, with which the pods of a run authenticate each other"
-            % KEY_VARIABLE,
-            hint="a patch may have removed the variable; submit the run again",
-        )
-    return hashlib.sha256(text + os.fsencode(key)).digest()
+    if arguments.task is not None and is_cancel_requested(os.path.join(records, "status")):
+        print_error("this task was cancelled before it started")
+        return STOPPED_FAILURE.exit_code
+    member = Member(files, records, arguments, signals)
+    previous_exit_code = member.previous_exit_code()
+    if previous_exit_code is not None:
+        print_error("this run has ended: this pod does nothing and exits with the same code")
+        return previous_exit_code
+    while True:
+        joined = member.wait_for_attempt()
+        if member.gave_up is not None:
+            hint = "check why the pod does not run"
+            raise LauncherError("no_meeting", member.gave_up, hint, exit_code=member.outcome())
+        if joined is None:
+            return member.outcome()
+        paths = AttemptPaths(bundle, records, member.state["attempt"], arguments.node_rank)
+        files.make_folders(paths.logs)
+        node = Node(joined, paths, files, signals, Outlet(1), member)
+        member.end_attempt(node.run(), node.has_failed_itself)
 
 
 def print_error(text: str) -> None:
@@ -198,14 +153,16 @@ def print_error(text: str) -> None:
 
 
 def write_end_observation(
-    bundle: str, arguments: Union[NodeArguments, PodArguments], error: LauncherError
+    bundle: str,
+    arguments: NodeArguments,
+    error: LauncherError,
 ) -> None:
     """Record the error of a node that came into no attempt, as far as that can be done."""
     folder = os.path.join(records_folder(bundle, arguments.task), "status", "unstarted")
     document = {
         "time": time.time(),
         "scheduler_id": arguments.scheduler_id,
-        "incarnation": getattr(arguments, "incarnation", None),
+        "incarnation": arguments.incarnation,
         "node_rank": arguments.node_rank,
         "node": arguments.node_name,
         "error": error.to_dict(),
@@ -241,35 +198,6 @@ class Parser(argparse.ArgumentParser):
         sys.exit(EXIT_LAUNCHER)
 
 
-def parse_pod(raw_args: Sequence[str]) -> PodArguments:
-    """Read the arguments of ``pod``."""
-    parser = Parser(prog="launcher.py pod", allow_abbrev=False)
-    parser.add_argument("--node-rank", type=int, required=True)
-    parser.add_argument("--nodes", type=int, required=True)
-    parser.add_argument("--master-addr", required=True)
-    parser.add_argument("--meeting-port", type=int, default=RENDEZVOUS_PORT)
-    parser.add_argument("--scheduler-id", required=True)
-    parser.add_argument("--max-restarts", type=int, default=0)
-    parser.add_argument("--node-name", default=os.uname().nodename)
-    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
-    parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
-    parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
-    parser.add_argument("--task", type=int)
-    parser.add_argument(
-        "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
-    )
-    parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--no-signal-codes", action="store_true")
-    values = vars(parser.parse_args(list(raw_args)))
-    tasks = values.pop("tasks")
-    if tasks is not None:
-        values["task"] = find_task(tasks, values["task"])
-    arguments = PodArguments(**values)
-    if not 0 <= arguments.node_rank < arguments.nodes:
-        parser.error("node %d of %d does not exist" % (arguments.node_rank, arguments.nodes))
-    return arguments
-
-
 def find_task(task_list: str, attempt_paths: int) -> int:
     """The task at a place, from 0, of a list such as ``1-3,7``."""
     for part in task_list.split(","):
@@ -287,15 +215,29 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     parser.add_argument("--node-rank", type=int, required=True)
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--master-addr", required=True)
-    parser.add_argument("--master-port", type=int, required=True)
+    parser.add_argument("--master-port", type=int, default=0)
     parser.add_argument("--scheduler-id", required=True)
-    parser.add_argument("--incarnation", required=True)
+    parser.add_argument(
+        "--incarnation", help="of the attempt; without it the nodes meet by themselves"
+    )
     parser.add_argument("--node-name", default=os.uname().nodename)
     parser.add_argument("--task", type=int)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")
-    parser.add_argument("--control", type=int, metavar="DESCRIPTOR")
-    arguments = NodeArguments(**vars(parser.parse_args(list(raw_args))))
+    parser.add_argument("--max-restarts", type=int, default=0)
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
+    parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
+    parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
+    parser.add_argument(
+        "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
+    )
+    parser.add_argument("--no-signal-codes", action="store_true")
+    parser.add_argument("--instance")
+    values = vars(parser.parse_args(list(raw_args)))
+    tasks = values.pop("tasks")
+    if tasks is not None:
+        values["task"] = find_task(tasks, values["task"])
+    arguments = NodeArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("--node-rank must be from 0 to --nodes less 1")
     if arguments.task is not None and arguments.task < 0:
@@ -317,18 +259,14 @@ def main(raw_args: Sequence[str]) -> int:
     }
     if raw_args and raw_args[0] in others:
         return others[raw_args[0]](raw_args[1:])
-    if not raw_args or raw_args[0] not in ("node", "pod"):
-        print_error(
-            "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"
-        )
+    if not raw_args or raw_args[0] != "node":
+        print_error("usage: launcher.py node ARGUMENTS | again ARGUMENTS | rank -- COMMAND")
         return EXIT_LAUNCHER
     if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":
         # The plan's text is UTF-8, whatever the node's locale says.
         command = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *raw_args]
         os.execv(sys.executable, command)  # noqa: S606
     hold_standard_descriptors()
-    if raw_args[0] == "pod":
-        return run_pod(parse_pod(raw_args[1:]))
     return run_node(parse_node(raw_args[1:]))
 
 

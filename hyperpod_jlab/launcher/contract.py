@@ -2,11 +2,9 @@
 
 It is assembled from the modules of hyperpod_jlab.launcher into one file, which each run's bundle holds, and runs on the far side, whatever the orchestrator, under any Python from 3.8 on
 and with nothing but the standard library. The bundle's layout and every file that is written here are described in
-`docs/bundle-format.md`. Five subcommands:
+`docs/bundle-format.md`. Four subcommands:
 
-- ``node``: what an engine starts, once on each node.
-- ``pod``: what an engine starts instead where nobody but the nodes themselves brings them together: it meets those of the other nodes,
-  and starts `node` once for each attempt.
+- ``node``: what an engine starts on each node: once for each attempt, or where no scheduler brings the nodes together, once for all of them.
 - ``rank -- ARGV...``: what `node` (or torchrun's agent, then with ``--write-pid``) starts for each rank: it makes the
   rank's log file its stdout and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
   With ``--keep-output`` it only becomes ARGV: so do the agent and the setup lines die with the launcher, too.
@@ -33,10 +31,6 @@ FORMAT = 1
 EXIT_FENCED = 85
 EXIT_LAUNCHER = 86
 
-RENDEZVOUS_PORT = 23457
-"""Where node 0's pod listens for the others; the operators' own ports are 23456 and 29500."""
-KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
-"""Variable whose value pods prove to each other to have; none of several pods starts without it."""
 HEARTBEAT_VARIABLE = "HYPERPOD_HEARTBEAT"
 """Variable with the path of a file to which the launcher writes signs of life, if a program looks for them there."""
 

@@ -21,14 +21,15 @@ from .ranks import (
     STOPPED_FAILURE,
     DirectRanks,
     Failure,
-    PeerWatch,
     Ranks,
     TorchrunRanks,
     rank_command,
 )
+from .rendezvous import Peers
 from .resources import ResourceLog
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
+from .webhook import post_end
 
 STEPS = {
     "the environment": "building the environment",
@@ -52,11 +53,11 @@ class Node:
         files: BundleFiles,
         signals: Signals,
         outlet: Outlet,
+        peers: Peers,
     ) -> None:
         self._arguments = arguments
         self._attempt_paths = attempt_paths
         self._signals = signals
-        self._control = signals.control
         self._heartbeat = Heartbeat()
         self._log = NodeLog(files, attempt_paths.node_log)
         self._records = Records(files, self._log.note)
@@ -69,7 +70,7 @@ class Node:
         self._belongings = Belongings(attempt_paths, self._children)
         self._resources = ResourceLog(files, attempt_paths.resources, self._children)
         self._metrics: Optional[MetricsChild] = None
-        self._peers = PeerWatch(attempt_paths, arguments)
+        self._peers = peers
         self._preparation = Preparation(attempt_paths, arguments, files, self._log)
         self._started_at = time.time()
         self._ended_at: Optional[float] = None
@@ -82,7 +83,7 @@ class Node:
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
         self._announced = False
-        self._failed_itself = False
+        self.has_failed_itself = False
         self._stdout_error_reported = False
 
     def run(self) -> int:
@@ -117,7 +118,7 @@ class Node:
         self._signals.wait(min(delay, self.END_DELAY_S) if self._process_ending else delay)
         for number in self._signals.pop_signals():
             self._handle_signal(number)
-        for text in self._control.pop_notes():
+        for text in self._peers.pop_notes():
             self._log.note(text)
         self._children.reap()
         self._streams.poll(self._records)
@@ -129,10 +130,9 @@ class Node:
         alarm = self._metrics.poll(is_ending) if self._metrics is not None else None
         if alarm is not None and not is_ending:
             raise LauncherError("alarm", "ended by the alarm " + alarm, exit_code=1)
-        if self._stopped_by is None and self._process_ending is None:
-            reason = self._control.stop or self._peers.poll()
-            if reason is not None:
-                self._stop(reason)
+        reason = self._peers.poll()
+        if reason is not None and self._stopped_by is None and self._process_ending is None:
+            self._stop(reason)
         self._records.retry()
         self._report_broken_stdout()
         self._heartbeat.beat(time.monotonic())
@@ -149,7 +149,9 @@ class Node:
     def _handle_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:
             self._forward(number)
-        elif self._process_ending is None and self._stopped_by is None:
+            return
+        self._peers.announce(leaving=signal_name(number))
+        if self._process_ending is None and self._stopped_by is None:
             self._stop(signal_name(number))
 
     def _stop(self, reason: str) -> None:
@@ -162,7 +164,11 @@ class Node:
         self._log.note("stopping: " + text.get(reason, "got " + reason))
 
     def _is_stop_requested(self) -> bool:
-        return any(number in STOP_SIGNALS for number in self._signals.pop_signals())
+        self._peers.poll()
+        stops = [number for number in self._signals.pop_signals() if number in STOP_SIGNALS]
+        if stops:
+            self._peers.announce(leaving=signal_name(stops[0]))
+        return bool(stops)
 
     def _check_stop(self) -> None:
         if self._stopped_by is not None:
@@ -240,7 +246,6 @@ class Node:
         self._log.write_line(line)
         self._outlet.put(line.encode() + b"\n")
         self._streams["node"].skip_echo()
-        self._control.send({"attempt": self._attempt_paths.attempt})
         if plan is not None and plan.nodes != arguments.nodes:
             text = "the plan is for %d nodes, started on %d"
             self._log.note(text % (plan.nodes, arguments.nodes))
@@ -297,13 +302,13 @@ class Node:
         """Let the other nodes know as early as can be, so that they stop, and say what it was."""
         if self._failed and not self._announced:
             self._announced = True
-            self._control.send({"failing": True})
+            self._peers.announce(failing=True)
             failure = self._ranks.failure if self._ranks else None
             self._mark_failed(Failure(self._error.exit_code, None) if self._error else failure)
             self._record_errors()
 
     def _mark_failed(self, failure: Optional[Failure]) -> None:
-        self._failed_itself = self._stopped_by is None
+        self.has_failed_itself = self._stopped_by is None
         document = {
             "time": time.time(),
             "node_rank": self._attempt_paths.node_rank,
@@ -375,12 +380,7 @@ class Node:
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
-        end = {
-            "exit_code": outcome.exit_code,
-            "own": self._failed_itself,
-            "stopped_by": self._stopped_by,
-        }
-        self._control.send({"end": end})
+        post_end(self._attempt_paths, self._arguments.scheduler_id, self._secrets, self._log.note)
         return outcome.exit_code
 
     def _find_outcome(self) -> Failure:

@@ -18,12 +18,17 @@ class NodeArguments(NamedTuple):
     master_addr: str
     master_port: int
     scheduler_id: str
-    incarnation: str
+    incarnation: Optional[str]
     node_name: str
     task: Optional[int]
     quiet: bool
     wait_attempt: float
-    control: Optional[int] = None
+    max_restarts: int = 0
+    time_limit: Optional[float] = None
+    patience: float = 3600.0
+    return_patience: float = 900.0
+    no_signal_codes: bool = False
+    instance: Optional[str] = None
 
 
 Kind = Union[type, Tuple[type, ...]]

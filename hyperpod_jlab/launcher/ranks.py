@@ -316,26 +316,3 @@ class TorchrunRanks(Ranks):
         error_text = ": %s: %s" % (error.type, error.message) if error else ""
         text = "torchrun did not start the ranks" + error_text[:1000]
         return LauncherError("torchrun_failed", text, "see " + log, None, agent.exit_code)
-
-
-class PeerWatch:
-    """Sees that another node failed, or that a later attempt has begun; with one cheap look at a time."""
-
-    def __init__(self, attempt_paths: AttemptPaths, arguments: NodeArguments) -> None:
-        self._attempt_paths = attempt_paths
-        self._single = arguments.nodes == 1
-        self._every = 2.0 if self._single else max(1.0, arguments.nodes / 200.0)
-        self._next = 0.0
-
-    def poll(self) -> Optional[str]:
-        """Why this node has to stop, or None."""
-        now = time.monotonic()
-        if now < self._next:
-            return None
-        self._next = now + self._every
-        if os.path.exists(self._attempt_paths.next_attempt):
-            return "superseded"
-        failed = None if self._single else read_json(self._attempt_paths.failed)
-        if failed is not None and failed.get("node_rank") != self._attempt_paths.node_rank:
-            return "peer"
-        return None

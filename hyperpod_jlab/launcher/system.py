@@ -11,7 +11,6 @@ from collections import deque
 from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from .contract import HANDLED_SIGNALS, STOP_SIGNALS
-from .control import Control
 from .errors import StopRequested
 
 PR_SET_PDEATHSIG = 1
@@ -181,17 +180,11 @@ def send(pid: int, number: int) -> bool:
 class Signals:
     """Collects signals and wakes the loop; the handlers do nothing else."""
 
-    def __init__(self, control: Optional[Control] = None) -> None:
-        self.control = control or Control(None)
+    def __init__(self) -> None:
         self._pending: Deque[int] = deque()
         self._wake, self._bell = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._bell, False)
-
-    @property
-    def bell(self) -> int:
-        """A descriptor that can be read once a signal has come."""
-        return self._wake
 
     def install(self) -> None:
         """Take over the signals that mean something to the launcher."""
@@ -212,11 +205,9 @@ class Signals:
         self._pending.append(number)
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal or a word of the pod's program comes, at most so long."""
-        control = self.control.descriptor
-        descriptors = [self._wake] if control is None else [self._wake, control]
+        """Sleep until a signal comes, at most so long."""
+        descriptors = [self._wake]
         ready_descriptors, _, _ = select.select(descriptors, [], [], max(0.0, seconds))
-        self.control.read()
         if self._wake in ready_descriptors:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
@@ -231,6 +222,11 @@ class Signals:
                 signals_taken.append(number)
         return signals_taken
 
+    @property
+    def has_some(self) -> bool:
+        """Whether there are signals that nobody has taken."""
+        return any(number != signal.SIGCHLD for number in self._pending)
+
     def pause(self, seconds: float) -> None:
         """Sleep, before anything is there that would have to be ended.
 
@@ -241,5 +237,3 @@ class Signals:
         for number in self.pop_signals():
             if number in STOP_SIGNALS:
                 raise StopRequested(signal_name(number))
-        if self.control.stop is not None:
-            raise StopRequested(self.control.stop)

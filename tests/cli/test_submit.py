@@ -192,16 +192,6 @@ def test_an_array_is_waited_for_as_one_run(hpj):
     assert hpj("logs", run_id, "--json").ok().out == ""
 
 
-def test_no_file_of_a_run_holds_the_key_of_its_nodes(home):
-    home.config.write_text("[clusters.local]\nslots = 4\n[storage]\nshared = true\n")
-    words = ("--nodes", "2", "--launcher", "python", "--no-project-files", "--wait")
-    home.process("submit", "-c", "true", *words).ok()
-    (bundle,) = home.bundles()
-    texts = [path.read_bytes() for path in bundle.rglob("*.json")]
-    assert texts
-    assert not [text for text in texts if b"meeting_key" in text]
-
-
 def test_slurms_name_of_the_time_limit_is_accepted_but_not_in_the_help(hpj):
     document = hpj("submit", "-c", "true", "--time", "30m", "--dry-run", "--json").ok().json
     assert json.loads(document["rendered"])["time_limit"] == 1800

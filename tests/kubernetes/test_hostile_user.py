@@ -30,6 +30,7 @@ metadata: {name: of-bob}
 spec:
   pytorchReplicaSpecs:
     Master:
+      replicas: 1
       restartPolicy: Never
       template:
         spec:

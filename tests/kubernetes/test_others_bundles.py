@@ -27,7 +27,7 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapsh
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error
 from hyperpod_jlab.engines.kubernetes.submit.create import check_own_object
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.targets import run_target
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -79,7 +79,7 @@ def contents(folder: Path) -> set[Path]:
 
 def where(native: bool = False) -> RunLocation:
     kind = next(kind for kind in KINDS if kind.name == BatchJob.name)
-    return RunLocation(RUN, kind, "team", "run-nightly", None, native)
+    return RunLocation(RUN, kind, "team", "run-nightly", native)
 
 
 async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
@@ -224,12 +224,10 @@ def test_pipes_links_and_long_manifests_keep_nobody_waiting(
     with pytest.raises(StorageError):
         read_sent(foreign)
     (foreign.folder / "manifest.yaml").unlink()
-    for name in ("manifest.yaml", "adopted.json"):
-        os.mkfifo(foreign.folder / name)
+    os.mkfifo(foreign.folder / "manifest.yaml")
     (foreign.folder / "status/unstarted").mkdir(parents=True)
     os.mkfifo(foreign.folder / "status/unstarted/node-0.json")
     give_away(foreign.folder)
     with pytest.raises(StorageError):
         read_sent(foreign)
-    assert adopted_uid(foreign) is None
     assert find_launch_error(foreign) is None

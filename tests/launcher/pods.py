@@ -1,4 +1,4 @@
-"""Pods of a run as processes on this machine: each with the launcher's program `pod`, meeting on loopback."""
+"""Pods of a run as processes on this machine, which meet by the files of one bundle."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from typing import Any
 from .conftest import (
     NODE_PYTHON,
     TIMEOUT,
-    Bundle,
-    free_port,
     kill_processes_with,
     make_bundle,
     until,
@@ -32,22 +30,15 @@ class Pods:
 
     folder: Path
     nodes: int = 2
-    port: int = field(default_factory=free_port)
     options: tuple[str, ...] = ()
-    key: str = "k"
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     all: list[subprocess.Popen[bytes]] = field(default_factory=list)
     outputs: dict[int, list[Path]] = field(default_factory=dict)
 
     def shell(self, command: str, **changes: Any) -> Pods:
         """Have the ranks run a shell command."""
-        self._bundle = make_bundle(self.folder / "run").shell(command, nodes=self.nodes, **changes)
+        self.bundle = make_bundle(self.folder / "run").shell(command, **changes, nodes=self.nodes)
         return self
-
-    def bundle(self, node: int = 0) -> Bundle:
-        """The bundle that a node sees: all see the same."""
-        del node
-        return self._bundle
 
     def start(self, *nodes: int, **changes: Any) -> Pods:
         """Start pods; of a node whose pod ran before, a new one."""
@@ -56,11 +47,7 @@ class Pods:
             path = self.folder / f"out-{node}-{count}"
             self.outputs[node].append(path)
             words = self._words(node, **changes)
-            environment = {
-                **os.environ,
-                "HYPERPOD_MEETING_KEY": changes.get("key", self.key),
-                "POD": self.mark(node),
-            }
+            environment = {**os.environ, "POD": self.mark(node)}
             with path.open("wb") as out, self.errors(node, -1).open("wb") as err:
                 pod = subprocess.Popen(
                     words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
@@ -72,13 +59,12 @@ class Pods:
     def _words(self, node: int, **changes: Any) -> list[str]:
         return [
             NODE_PYTHON,
-            str(self.bundle(node).folder / "launcher.py"),
-            "pod",
+            str(self.bundle.folder / "launcher.py"),
+            "node",
             f"--node-rank={node}",
-            f"--nodes={changes.get('nodes', self.nodes)}",
-            f"--master-addr={changes.get('host', '127.0.0.1')}",
-            f"--meeting-port={changes.get('port', self.port)}",
-            "--scheduler-id=run-x",
+            f"--nodes={self.nodes}",
+            "--master-addr=127.0.0.1",
+            f"--scheduler-id={changes.get('job', 'run-x')}",
             f"--node-name=machine-{node}",
             "--quiet",
             *self.options,
@@ -111,11 +97,11 @@ class Pods:
     def until_up(self, attempt: int, *nodes: int) -> None:
         """Wait until the ranks of an attempt have said `up`."""
         for node in nodes or range(self.nodes):
-            self.bundle(node).until_said(b"up", node=node, attempt=attempt)
+            self.bundle.until_said(b"up", node=node, attempt=attempt)
 
     def observation(self, name: str = "launcher") -> Any:
         """What node 0 wrote down of the meeting."""
-        folder = self.bundle().folder / "status" / "observations"
+        folder = self.bundle.folder / "status" / "observations"
         path = folder / f"{name}.json"
         return json.loads(path.read_text()) if path.exists() else None
 

@@ -6,9 +6,7 @@ library writes the YAML, so that text stays text.
 
 from __future__ import annotations
 
-import copy
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +17,6 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.instance_types import InstanceType
 from hyperpod_jlab.core.quantities import format_ranges, parse_array
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
-from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     MIN_PARALLELISM_ANNOTATION,
     NAME_ANNOTATION,
@@ -36,7 +32,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     object_name,
     to_label_value,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.patch import patched
 from hyperpod_jlab.engines.kubernetes.submit.resources import resources, tolerations
 from hyperpod_jlab.engines.launch import guard_command
@@ -70,7 +65,7 @@ def pod_command(
     return [
         literal(render_input.python or "python3"),
         *map(literal, python_args),
-        "pod",
+        "node",
         *(
             _rendezvous_args(rendezvous)
             if render_input.spec.array is None
@@ -188,41 +183,6 @@ def _key(name: str, reference: str) -> dict[str, str]:
     return {"name": match[1], "key": match[3]}
 
 
-# --------------------------------------------------------------------------------------------------
-# The key with which the pods of a run authenticate each other: created with the job, and stored
-# only in the job's object.
-#
-# All users of a shared partition may be able to read the run's files, and pods may run as another
-# user than the submitter. So the key is a variable of the pods: the API server shows it only to
-# users who may read pods of the namespace, and it is not on the file system.
-
-_VARIABLE = "HYPERPOD_MEETING_KEY"
-_PLACEHOLDER = "(created at submit)"
-
-
-def key_environment(nodes: int) -> list[dict[str, Any]]:
-    """The key's placeholder in a manifest; a single pod has no peers."""
-    return [{"name": _VARIABLE, "value": _PLACEHOLDER}] if nodes > 1 else []
-
-
-def add_run_key(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The object to submit: the manifest with a new key, the same in all pod templates."""
-    keyed = copy.deepcopy(dict(document))
-    _insert_key(keyed, secrets.token_hex(16))
-    return keyed
-
-
-def _insert_key(content: Any, key: str) -> None:
-    if isinstance(content, dict):
-        if content.get("name") == _VARIABLE and content.get("value") == _PLACEHOLDER:
-            content["value"] = key
-        for value in content.values():
-            _insert_key(value, key)
-    elif isinstance(content, list):
-        for value in content:
-            _insert_key(value, key)
-
-
 FILENAME = "manifest.yaml"
 
 _PARTITION = "partition"
@@ -333,29 +293,22 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
 
 def find_retries(spec: JobSpec, context: RenderContext) -> int | None:
     """How often HyperPod may resume a run; None for never."""
-    count = spec.max_restarts or RETRIES
-    if isinstance(context.kind, HyperPodPyTorchJob):  # it exists on HyperPod only
-        return count if spec.is_resumed(on_hyperpod=True) else None
-    return (
-        count
-        if spec.is_resumed(context.hyperpod) and not any(auto_resume_obstacles(context))
-        else None
-    )
+    if not spec.is_resumed(context.hyperpod or context.kind.is_hyperpods) or any(
+        finding.level == "warning" for finding in auto_resume_findings(context)
+    ):
+        return None
+    return spec.max_restarts or RETRIES
 
 
 def select_kind(spec: JobSpec, context: RenderContext) -> Kind:
     """The chosen kind, in its resumable form if HyperPod resumes it."""
-    resumed = isinstance(context.kind, PyTorchJob) and find_retries(spec, context) is not None
-    return PyTorchJob(resumed=True) if resumed else context.kind
+    is_resumed = find_retries(spec, context) is not None
+    return context.kind.resumed_form() if is_resumed else context.kind
 
 
-def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
+def auto_resume_findings(context: RenderContext) -> Iterator[Finding]:
     """What prevents HyperPod from resuming any run there."""
-    if isinstance(context.kind, PyTorchJob):
-        yield from auto_resume.find_obstacles(context.namespace, context.operator)
-        yield from auto_resume.patched_master(context.patches)
-    elif not isinstance(context.kind, HyperPodPyTorchJob):
-        yield auto_resume.wrong_kind_finding(context.kind.name)
+    return context.kind.resume_findings(context.namespace, context.operator)
 
 
 def _labels(render_input: RenderInput) -> dict[str, str]:
@@ -398,7 +351,6 @@ def _pod(
         command=kind.wrap(command, spec.resources.nodes),
         env=(
             *pod_environment(),
-            *key_environment(spec.resources.nodes),
             *secret_variables(spec),
         ),
         mounts=(_mount(storage), {"name": "shm", "mountPath": _SHM}),

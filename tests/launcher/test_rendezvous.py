@@ -40,7 +40,7 @@ def pods(tmp_path: Path) -> Iterator[Callable[..., Pods]]:
 def test_all_meet_and_run(pods):
     group = pods(nodes=3).shell("echo $NODE_RANK $WORLD_SIZE $MASTER_PORT").start()
     assert group.ended() == [0, 0, 0]
-    words = [group.bundle(node).rank_log(0, node).split() for node in range(3)]
+    words = [group.bundle.rank_log(0, node).split() for node in range(3)]
     assert [word[:2] for word in words] == [[b"0", b"3"], [b"1", b"3"], [b"2", b"3"]]
     assert len({word[2] for word in words}) == 1
 
@@ -48,25 +48,25 @@ def test_all_meet_and_run(pods):
 def test_one_node_needs_nobody(pods):
     group = pods(nodes=1).shell("echo $MASTER_ADDR").start()
     assert group.ended() == [0]
-    assert group.bundle().rank_log() == b"127.0.0.1\n"
+    assert group.bundle.rank_log() == b"127.0.0.1\n"
 
 
 def test_a_node_that_is_late_is_waited_for_and_named(pods):
     group = pods(nodes=3).shell("echo up")
     group.start(1, 0)
     until(lambda: "waiting for node 2\n" in group.said(0), patience=10)
-    assert not group.bundle(0).rank_log()
+    assert not group.bundle.rank_log()
     group.start(2)
     assert group.ended() == [0, 0, 0]
-    assert "waiting for node 2" in group.bundle(0).node_log(0)
+    assert "waiting for node 2" in group.bundle.node_log(0)
 
 
 def test_a_failing_node_ends_the_others(pods):
     group = pods().shell('echo up; [ "$NODE_RANK" = 0 ] && sleep 600; exit 3').start()
     assert group.ended() == [143, 3]
-    assert group.bundle(0).node(0)["stopped_by"] == "peer"
-    assert group.bundle(1).node(1)["exit_code"] == 3
-    assert not group.bundle(0).rank_log(0, 0, attempt=2)
+    assert group.bundle.node(0)["stopped_by"] == "peer"
+    assert group.bundle.node(1)["exit_code"] == 3
+    assert not group.bundle.rank_log(0, 0, attempt=2)
 
 
 def test_a_failed_attempt_is_tried_again(pods):
@@ -74,14 +74,14 @@ def test_a_failed_attempt_is_tried_again(pods):
         ONCE + '[ "$NODE_RANK" = 1 ] && exit 0; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600'
     )
     assert group.start().ended() == [0, 0]
-    assert [group.bundle(0).node(0, n)["exit_code"] for n in (1, 2)] == [143, 0]
+    assert [group.bundle.node(0, n)["exit_code"] for n in (1, 2)] == [143, 0]
 
 
 def test_no_more_often_than_allowed(pods):
     group = pods(options=("--max-restarts=2",)).shell("exit 4").start()
     assert 4 in group.ended()
-    assert group.bundle(0).node(0, 3) is not None
-    assert group.bundle(0).node(0, 4) is None
+    assert group.bundle.node(0, 3) is not None
+    assert group.bundle.node(0, 4) is None
 
 
 @pytest.mark.parametrize("code", [0, 4])
@@ -91,8 +91,8 @@ def test_a_program_started_again_after_the_end_does_nothing(pods, code):
     first = group.ended()
     assert code in first
     assert group.start().ended() == first
-    assert group.bundle().node(0, 1) is not None
-    assert not (group.bundle().folder / "status/attempt-2").exists()
+    assert group.bundle.node(0, 1) is not None
+    assert not (group.bundle.folder / "status/attempt-2").exists()
     assert "has ended" in group.said(1)
 
 
@@ -101,9 +101,9 @@ def test_a_killed_pod_is_noticed_and_its_next_one_opens_the_next_attempt(pods):
     group.until_up(1)
     begun = time.monotonic()
     group.kill(2)
-    until(lambda: group.bundle(0).node(0)["ended_at"], patience=25)
+    until(lambda: group.bundle.node(0)["ended_at"], patience=25)
     assert time.monotonic() - begun < 25
-    assert group.bundle(0).node(0)["stopped_by"] == "peer"
+    assert group.bundle.node(0)["stopped_by"] == "peer"
     group.until_observed(state="waiting", attempt=1, verdict="NODE_FAIL")
     group.start(2)
     assert group.ended() == [0, 0, 0]
@@ -124,8 +124,8 @@ def test_a_new_node_0(pods):
     group.kill(0)
     group.start(0)
     assert group.ended() == [0, 0, 0]
-    assert group.bundle(1).node(1, 1)["stopped_by"] == "peer"
-    assert group.bundle(1).node(1, 2)["exit_code"] == 0
+    assert group.bundle.node(1, 1)["stopped_by"] == "peer"
+    assert group.bundle.node(1, 2)["exit_code"] == 0
     assert group.observation("launcher.attempt-1")["verdict"] == "NODE_FAIL"
 
 
@@ -139,8 +139,8 @@ def test_a_loss_does_not_count_against_the_restarts(pods):
     group.kill(1)
     group.start(1)
     assert group.ended() == [0, 0]
-    assert group.bundle(0).node(0, 3)["exit_code"] == 0
-    assert group.bundle(0).node(0, 4) is None
+    assert group.bundle.node(0, 3)["exit_code"] == 0
+    assert group.bundle.node(0, 4) is None
 
 
 def test_a_stopped_pod_is_told_to_the_others(pods):
@@ -148,9 +148,9 @@ def test_a_stopped_pod_is_told_to_the_others(pods):
     group.until_up(1)
     group.running[1].terminate()
     assert group.running[1].wait(10) == 143
-    assert group.bundle(1).node(1)["stopped_by"] == "SIGTERM"
-    until(lambda: group.bundle(0).node(0)["ended_at"], patience=10)
-    assert group.bundle(0).node(0)["stopped_by"] == "peer"
+    assert group.bundle.node(1)["stopped_by"] == "SIGTERM"
+    until(lambda: group.bundle.node(0)["ended_at"], patience=10)
+    assert group.bundle.node(0)["stopped_by"] == "peer"
     assert "got SIGTERM" in group.said(0)
     group.start(1)
     assert group.ended() == [0, 0]
@@ -160,7 +160,7 @@ def test_codes_that_tell_of_a_signal_may_be_kept_from_the_operator(pods):
     """One that starts pods with such a code anew; those that were told to end are to come anew."""
     group = pods(options=("--no-signal-codes",)).shell("kill -9 $$").start()
     assert group.ended() == [1, 1]
-    assert 137 in [group.bundle().node(node)["exit_code"] for node in (0, 1)]
+    assert 137 in [group.bundle.node(node)["exit_code"] for node in (0, 1)]
     group = pods(nodes=1, options=("--no-signal-codes",), folder=group.folder / "2").shell(UP)
     group.start().until_up(1)
     group.running[0].terminate()
@@ -182,10 +182,10 @@ def test_the_time_limit(pods):
     begun = time.monotonic()
     assert group.start().ended() == [143, 143]
     assert 8 <= time.monotonic() - begun < 25
-    assert group.bundle(0).node(0)["stopped_by"] == "time_limit"
+    assert group.bundle.node(0)["stopped_by"] == "time_limit"
     seen = group.observation("launcher.attempt-1")
     assert (seen["verdict"], seen["state"], seen["attempt"]) == ("TIMEOUT", "ended", 1)
-    assert b"warned" in group.bundle(0).rank_log()
+    assert b"warned" in group.bundle.rank_log()
 
 
 @pytest.mark.full
@@ -195,31 +195,8 @@ def test_a_frozen_pod_is_lost_and_comes_back(pods):
     group.until_up(1)
     os.kill(group.running[1].pid, signal.SIGSTOP)
     begun = time.monotonic()
-    until(lambda: group.bundle(0).node(0)["ended_at"], patience=40)
+    until(lambda: group.bundle.node(0)["ended_at"], patience=40)
     assert time.monotonic() - begun < 32
     os.kill(group.running[1].pid, signal.SIGCONT)
     assert group.ended() == [0, 0]
-    assert group.bundle(1).node(1)["stopped_by"] == "peer"
-
-
-def test_a_node_killed_by_the_system_has_failed(pods):
-    group = pods().shell(UP).start()
-    group.until_up(1)
-    (node,) = [
-        pid
-        for pid in processes_with(group.mark(1))
-        if b"--control" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        and Path(f"/proc/{pid}/comm").read_text() != "metrics\n"
-    ]
-    os.kill(node, signal.SIGKILL)
-    assert group.ended() == [143, 137]
-    assert group.bundle(1).node(1)["exit_code"] == 137
-
-
-def test_a_stdout_that_nobody_reads_does_not_hold_ranks_up(pods, bundle):
-    bundle.shell("head -c 8000000 /dev/zero | tr '\\0' '~'; touch done")
-    launcher = bundle.start(0, 1)
-    until((bundle.folder / "work" / "done").exists, "an end of the rank")
-    out, _ = launcher.communicate(timeout=30)
-    assert launcher.returncode == 0
-    assert out.count(b"~") == 8_000_000
+    assert group.bundle.node(1)["stopped_by"] == "peer"
