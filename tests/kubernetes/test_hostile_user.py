@@ -24,18 +24,21 @@ __all__ = ["make_scene", "scene", "stage", "warm"]  # fixtures
 DEADLINE = 120.0
 RUN = "of-bob"
 JOB = """
-apiVersion: batch/v1
-kind: Job
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
 metadata: {name: of-bob}
 spec:
-  template:
-    spec:
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
       restartPolicy: Never
-      terminationGracePeriodSeconds: 0
-      containers:
-        - name: c
-          image: IMAGE
-          command: [sh, -c, "while :; do echo 'echo pwned > pwned #'; sleep 0.2; done"]
+      template:
+        spec:
+          terminationGracePeriodSeconds: 0
+          containers:
+            - name: pytorch
+              image: IMAGE
+              command: [sh, -c, "while :; do echo 'echo pwned > pwned #'; sleep 0.2; done"]
 """
 
 
