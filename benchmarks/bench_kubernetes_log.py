@@ -1,6 +1,6 @@
-"""From a write in a pod of a real Kubernetes to a client of the log socket: eight pods of which one prints, with the partition in them and without.
+"""From a write in a pod of a real Kubernetes to a client of the log socket: eight pods of which one prints.
 
-Without it the lines travel through the API server; beside them a pod that prints the same is followed by ``kubectl logs -f`` and by the official Python client.
+Beside them a pod that prints the same is followed by ``kubectl logs -f`` and by the official Python client.
 
 python benchmarks/bench_kubernetes_log.py [--json] [--quick]
 
@@ -43,9 +43,9 @@ print(*found)
 """
 
 
-async def of_run(cluster: KubernetesTestbed, run: str, *, claim: bool) -> dict[str, list[float]]:
+async def of_run(cluster: KubernetesTestbed, run: str) -> dict[str, list[float]]:
     """Latencies in ms of a run's lines, by the socket and by the log service."""
-    with user_of(cluster, claim=claim) as (home, environment, _):
+    with user_of(cluster) as (home, environment, _):
         os.environ.update(environment)
         words = ["--run-id", run, "--nodes", str(PODS), "--no-project-files", "-c", COMMAND]
         submit = [*HPJ, "submit", *words]
@@ -82,7 +82,7 @@ async def by_client(namespace: str) -> list[float]:
 
 async def of_peers(cluster: KubernetesTestbed) -> dict[str, list[float]]:
     """Latencies in ms of a pod's lines by other programs."""
-    with user_of(cluster, claim=False) as (_, environment, namespace):
+    with user_of(cluster) as (_, environment, namespace):
         os.environ.update(environment)
         command = f"sleep {WARM}; {STAMPED}"
         cluster.kubectl(
@@ -100,10 +100,7 @@ async def measure(cluster: KubernetesTestbed, rounds: int) -> list[dict[str, Any
     """Medians of all rounds."""
     found: dict[str, list[list[float]]] = {}
     for number in range(rounds):
-        shared = await of_run(cluster, f"shared{number}", claim=True)
-        fetched = await of_run(cluster, f"fetched{number}", claim=False)
-        said = {f"{name}, with the partition": one for name, one in shared.items()}
-        said |= {f"{name}, without": one for name, one in fetched.items()}
+        said = await of_run(cluster, f"run{number}")
         for name, one in (said | await of_peers(cluster)).items():
             found.setdefault(name, []).append(one)
     return [

@@ -21,28 +21,25 @@ from tests.session import write_config  # noqa: E402
 
 
 @contextmanager
-def user_of(
-    cluster: KubernetesTestbed, *, claim: bool = True, **more: Any
-) -> Iterator[tuple[Path, dict[str, str], str]]:
+def user_of(cluster: KubernetesTestbed, **more: Any) -> Iterator[tuple[Path, dict[str, str], str]]:
     """The home, the environment and the namespace of a user whose default cluster is this one.
 
     Args:
         cluster: The cluster.
-        claim: Whether pods mount the partition.
         more: Further fields of the cluster's configuration.
     """
     namespace = f"bench-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", namespace)
-    if claim:
-        cluster.claim(namespace)
+    cluster.claim(namespace)
     assert cluster.partition is not None
     partition = cluster.partition / namespace
     partition.mkdir()
-    sub_path = namespace if claim else None
     with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as name:
         home = Path(name)
         config = home / "config.toml"
-        write_config(settings_for(cluster, namespace, partition, sub_path=sub_path, **more), config)
+        write_config(
+            settings_for(cluster, namespace, partition, sub_path=namespace, **more), config
+        )
         environment = places(home) | cluster.environment | {"HYPERPOD_CONFIG": str(config)}
         try:
             yield home, environment, namespace

@@ -160,7 +160,7 @@ class ReachChecker:
         return ReachFacts(None, commands)
 
     async def _check_eks(self, cluster: HyperpodCluster) -> ReachFacts:
-        from hyperpod_jlab.engines.kubernetes.kind import missing_package_error
+        from hyperpod_jlab.engines.kubernetes import missing_package_error
 
         try:
             from hyperpod_jlab.engines.kubernetes.api.eks import check_access

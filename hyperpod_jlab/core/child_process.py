@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from typing import IO
 
 _CANCEL_INTERVAL_S = 0.05
 
@@ -14,10 +15,12 @@ _CANCEL_INTERVAL_S = 0.05
 async def start_child(
     *argv: str,
     env: Mapping[str, str] | None = None,
-    stdin: int = asyncio.subprocess.PIPE,
+    stdin: int | IO[bytes] = asyncio.subprocess.PIPE,
+    stdout: int | IO[bytes] = asyncio.subprocess.PIPE,
+    stderr: int | IO[bytes] = asyncio.subprocess.PIPE,
     cwd: str | None = None,
 ) -> asyncio.subprocess.Process:
-    """Start a command with pipes, in a session of its own: Ctrl-C in a terminal must not interrupt it.
+    """Start a command, with pipes unless others are given, in a session of its own: Ctrl-C in a terminal must not interrupt it.
 
     Until the end of 2025, Python's `asyncio.create_subprocess_exec` hung if it was cancelled before the pipes were connected (CPython
     issue 103847). It kills the child and then waits for ever; a second cancel ends the wait.
@@ -31,8 +34,8 @@ async def start_child(
         asyncio.create_subprocess_exec(
             *argv,
             stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
             env=env,
             cwd=cwd,
             start_new_session=True,
@@ -58,8 +61,8 @@ async def end_child(process: asyncio.subprocess.Process) -> None:
     # Others may hold the pipes open, such as the connection's ssh while the remote command runs,
     # and wait() waits for pipes.
     pipes = [process._transport.get_pipe_transport(number) for number in range(3)]  # type: ignore[attr-defined]  # noqa: SLF001
-    if not pipes[0].is_closing() or pipes[0].get_write_buffer_size():
+    if pipes[0] and (not pipes[0].is_closing() or pipes[0].get_write_buffer_size()):
         pipes[0].abort()  # close() would flush the buffer first
-    pipes[1].close()
-    pipes[2].close()
+    for pipe in filter(None, pipes[1:]):
+        pipe.close()
     await process.wait()

@@ -5,7 +5,7 @@ Unknown fields are ignored, so that a reader can read records of a later version
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,6 +29,9 @@ ENVIRONMENT_FILE = "code/hyperpod_environment.json"
 
 MAX_NODES = 1_000_000
 """Upper limit for nodes and processes: a bundle's numbers may come from another user."""
+
+MAX_OBSERVED_NODES = 256
+"""Upper limit for the nodes that an observation names."""
 
 Text = Annotated[str, Field(max_length=8192)]
 
@@ -133,7 +136,10 @@ class RankError(_Record):
 
 
 class Observation(_Record):
-    """``status/observations/<observer>.json``: the scheduler's latest observation; `detail` is its own message if we rephrase the reason."""
+    """``status/observations/<observer>.json``: the scheduler's latest observation; `detail` is its own message if we rephrase the reason.
+
+    `started_at` and `nodes` are set for a run without our launcher, of whose start only the scheduler knows.
+    """
 
     time: UnixTime
     observer: str
@@ -145,6 +151,8 @@ class Observation(_Record):
     detail: str | None = None
     verdict: str | None = None
     exit_code: int | None = None
+    started_at: UnixTime | None = None
+    nodes: Annotated[tuple[Text, ...], Field(max_length=MAX_OBSERVED_NODES)] | None = None
 
 
 class Action(_Record):
@@ -193,3 +201,15 @@ class RunRecords:
     intents: tuple[ProcessRecord, ...] = ()
     owner: ProcessRecord | None = None
     damage: tuple[str, ...] = field(default=())
+
+
+def with_observed_attempt(records: RunRecords) -> RunRecords:
+    """The records; for a run without our launcher with the attempt that the scheduler's latest observation tells of."""
+    latest = max(records.observations, key=lambda item: item.time, default=None)
+    if records.attempts or latest is None or latest.started_at is None:
+        return records
+    nodes = tuple(
+        NodeRecord(node_rank=rank, node=node, started_at=latest.started_at)
+        for rank, node in enumerate(latest.nodes or ())
+    )
+    return replace(records, attempts=(AttemptRecords(1, nodes=nodes),))

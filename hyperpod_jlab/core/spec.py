@@ -349,9 +349,9 @@ class KubernetesOptions(DescribedModel):
     topology: Topology | None = None
     """Topology-aware placement of the pods."""
     patch: dict[str, Any] = Field(default_factory=dict)
-    """Patch of the manifest (RFC 7396; lists of named items are merged by name). The content of template applies to each pod."""
+    """Patch of the manifest: template for each pod, and labels and annotations in metadata. Lists of named items are merged by name."""
     keep_companions: Annotated[bool, option("--keep-companions/--no-keep-companions")] = False
-    """After the run ends, keep the objects that your manifest defines beside the job."""
+    """When the job is deleted, keep the objects that your manifest defines beside it."""
 
 
 def _check_run_ids(ids: list[str]) -> list[str]:

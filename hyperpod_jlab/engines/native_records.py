@@ -1,13 +1,11 @@
-"""Records of jobs that run without our launcher, as it would have written them (docs/bundle-format.md). Everything may block.
+"""Records of manifests that run without our launcher, as it would have written them (docs/bundle-format.md). Everything may block.
 
 Any number of observers may write them at once: all write the same, and existing files stay.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +39,9 @@ class NativeRecords:
 
     def create(self, path: Path, record: Mapping[str, Any]) -> bool:
         """Write a record if none exists; returns whether this call did."""
-        return not descent.is_file(path) and self.write_once(path, to_json(dict(record)))
+        self._make(path.parent)
+        with storage_errors(path):
+            return descent.create(path, to_json(dict(record)), mode=self._bundle.file_mode)
 
     def replace(self, path: Path, record: Mapping[str, Any]) -> None:
         """Replace a record."""
@@ -49,18 +49,6 @@ class NativeRecords:
             self._make(path.parent)
             with storage_errors(path):
                 descent.replace(path, to_json(dict(record)), mode=self._bundle.file_mode)
-
-    def write_once(self, path: Path, data: bytes) -> bool:
-        """Write a file if none exists; returns whether this call did."""
-        self._make(path.parent)
-        with storage_errors(path):
-            return descent.create(path, data, mode=self._bundle.file_mode)
-
-    def link(self, path: Path, target: Path) -> None:
-        """Link a name to another file with a relative path, so that it works wherever the partition is mounted."""
-        self._make(path.parent)
-        with storage_errors(path), contextlib.suppress(FileExistsError):
-            descent.make_link(path, os.path.relpath(target, path.parent))
 
     def _make(self, folder: Path) -> None:
         """Create a folder below the bundle, never the bundle itself: a deleted one must not come back."""
@@ -76,7 +64,6 @@ def node_record(
     *,
     ended_at: float | None = None,
     exit_code: int | None = None,
-    signal: int | None = None,
     error: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
@@ -88,7 +75,7 @@ def node_record(
         "started_at": started_at,
         "ended_at": ended_at,
         "exit_code": exit_code,
-        "signal": signal,
+        "signal": None,
         "error": error,
         **fields,
     }

@@ -1,43 +1,72 @@
-"""The engine kinds by name. An engine's modules are imported when a cluster needs them."""
+"""The engines by name. An engine's modules are imported when a cluster needs them; each engine's folder has an `ENGINE`."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnsupportedError
 from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.engines.kind import EngineKind
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
 _NAMES = ("local", "slurm", "kubernetes")
 """Engines of this package; each name is a folder."""
 
-_kinds: dict[str, EngineKind] = {}
+Config = TypeVar("Config")
 
 
-def register(kind: EngineKind) -> None:
-    """Add an engine kind, or replace the one with its name."""
-    _kinds[kind.scheduler.name] = kind
+@dataclass(frozen=True)
+class EngineFactory:
+    """What is known of an engine without importing its modules.
+
+    Attributes:
+        scheduler: The scheduler, which has the engine's name.
+        make: Creates a cluster's engine from its name, its configuration and the storage partition.
+            Imports the engine's modules.
+        task_settings: The fields of `TaskSettings` that it supports; empty if it runs no
+            administrators' tasks.
+    """
+
+    scheduler: Scheduler
+    make: Callable[[str, ClusterConfig, Partition], Orchestrator]
+    task_settings: tuple[str, ...] = ()
 
 
-def find_kind(name: str) -> EngineKind | None:
-    """The engine kind with this name, which is `orchestrator` in the configuration."""
-    if name not in _kinds and name in _NAMES:
-        kind = importlib.import_module(f"{__package__}.{name}.kind").KIND
-        if not isinstance(kind, EngineKind):
-            raise InternalError(f"the engine {name} has no KIND")
-        register(kind)
-    return _kinds.get(name)
+def typed_config(expected: type[Config], config: object) -> Config:
+    """A cluster's configuration, typed for its engine."""
+    if not isinstance(config, expected):
+        raise InternalError(f"not the configuration of this engine: {type(config).__name__}")
+    return config
+
+
+_engines: dict[str, EngineFactory] = {}
+
+
+def register(engine: EngineFactory) -> None:
+    """Add an engine, or replace the one with its name."""
+    _engines[engine.scheduler.name] = engine
+
+
+def find_engine(name: str) -> EngineFactory | None:
+    """The engine with this name, which is `orchestrator` in the configuration."""
+    if name not in _engines and name in _NAMES:
+        engine = importlib.import_module(f"{__package__}.{name}").ENGINE
+        if not isinstance(engine, EngineFactory):
+            raise InternalError(f"the engine {name} has no ENGINE")
+        register(engine)
+    return _engines.get(name)
 
 
 def find_scheduler(name: str | None) -> Scheduler | None:
     """The scheduler of an engine; None for an unknown one."""
-    kind = find_kind(name) if name is not None else None
-    return kind.scheduler if kind is not None else None
+    engine = find_engine(name) if name is not None else None
+    return engine.scheduler if engine is not None else None
 
 
 def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
@@ -46,10 +75,10 @@ def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) ->
     Raises:
         UnsupportedError: This version does not support the cluster's configuration.
     """
-    kind = find_kind(config.orchestrator)
-    if kind is None:
+    engine = find_engine(config.orchestrator)
+    if engine is None:
         raise UnsupportedError(f"this version does not support {config.orchestrator} clusters")
-    return kind.make(name, config, partition)
+    return engine.make(name, config, partition)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """An administrator's settings for tasks on a cluster. Each engine supports some of them (see `EngineKind.task_settings`).
+    """An administrator's settings for tasks on a cluster. Each engine supports some of them (see `EngineFactory.task_settings`).
 
     Attributes:
         mounted_at: The nodes' mount path of the whole file system.

@@ -228,12 +228,6 @@ class AttemptPaths(NamedTuple):
         """The setup lines as a file, so that bash can name their lines."""
         return os.path.join(self.logs, "node-%d.setup.sh" % self.node_rank)
 
-    def rank_outputs(self, local_rank: int) -> str:
-        """What the cells of a notebook put out on a rank; the rank itself writes it."""
-        return os.path.join(
-            self.logs, "node-%d.rank-%d.outputs.jsonl" % (self.node_rank, local_rank)
-        )
-
     def rank_log(self, local_rank: int) -> str:
         """A rank's log."""
         return os.path.join(self.logs, "node-%d.rank-%d.log" % (self.node_rank, local_rank))

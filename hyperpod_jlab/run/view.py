@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
-from hyperpod_jlab.core.records import Observation, RunRecords
+from hyperpod_jlab.core.records import Observation, RunRecords, with_observed_attempt
 from hyperpod_jlab.core.run import Run, State, Status, summarize_children
 from hyperpod_jlab.core.state import StateContext, Submitter, derive
 from hyperpod_jlab.core.usage import Usage, signal_of
@@ -236,10 +236,10 @@ def with_observations(
 ) -> RunRecords:
     """The records with the engine's current observation of the run."""
     observation = observations.get(bundle.run_id)
-    return (
+    if observation is None:
+        return records
+    return with_observed_attempt(
         replace(records, observations=(*records.observations, observation))
-        if observation
-        else records
     )
 
 

@@ -157,13 +157,11 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = None) -> None:
-    """Replace a file atomically: readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it gets that modification time."""
+def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file atomically: readers see the old bytes or the new ones."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
-            if stamp is not None:
-                os.utime(temporary, ns=(stamp, stamp), dir_fd=folder, follow_symlinks=False)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             unlink_in(folder, temporary)

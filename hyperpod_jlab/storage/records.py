@@ -28,6 +28,7 @@ from hyperpod_jlab.core.records import (
     RankError,
     RunRecords,
     Submission,
+    with_observed_attempt,
 )
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.spec import SPEC_FORMAT, JobSpec
@@ -204,8 +205,8 @@ class BundleReader(BundleLocation):
             damage=tuple(damage),
         )
         if self._budget is not None and self._budget.is_spent:
-            return dataclasses.replace(records, damage=(*damage, "records: too many to read"))
-        return records
+            records = dataclasses.replace(records, damage=(*damage, "records: too many to read"))
+        return with_observed_attempt(records)
 
     def _submission(self, damage: list[str]) -> Submission | None:
         return self._optional(Submission, self.folder / "submission.json", damage)

@@ -10,8 +10,8 @@ from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.nodes import join_nodes
 from hyperpod_jlab.core.wire import to_plain
-from hyperpod_jlab.engines.registry import find_kind
-from hyperpod_jlab.engines.slurm.kind import SCHEDULER
+from hyperpod_jlab.engines.registry import find_engine
+from hyperpod_jlab.engines.slurm import SCHEDULER
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, STARTING_STATES, UNKNOWN = (
@@ -35,9 +35,9 @@ def instance(
 
 def joined(orchestrator: str, instances, nodes, roles=None):
     """Rows as (instance, node, the beginning of the remark)."""
-    kind = find_kind(orchestrator)
-    assert kind is not None
-    rows = join_nodes(kind.scheduler, instances, [Node(name, "up") for name in nodes], roles)
+    engine = find_engine(orchestrator)
+    assert engine is not None
+    rows = join_nodes(engine.scheduler, instances, [Node(name, "up") for name in nodes], roles)
     return [
         (
             row.instance.name if row.instance else None,

@@ -57,7 +57,6 @@ async def acting(
 ) -> AsyncIterator[Acting]:
     """A user's services over the cluster, as its administrator."""
     given = settings(cluster, namespace)
-    cluster.claim(namespace)
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     hyperpod = Hyperpod(parse(Settings, given))
@@ -95,5 +94,6 @@ async def user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Acting]:
     """A user's services."""
+    kubernetes_cluster.claim(namespace)
     async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
         yield found

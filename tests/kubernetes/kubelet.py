@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
-from hyperpod_jlab.engines.kubernetes.api import pod_log
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
 from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog
+from hyperpod_jlab.engines.kubernetes.observe import pod_log
 
 SECOND = 1_000_000_000
 BEGIN = 1_790_000_000 * SECOND
@@ -170,9 +169,4 @@ class Kubelet(KubeClient):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time passes between tries."""
     monkeypatch.setattr(pod_log, "_RETRY_S", 0.0)
-    monkeypatch.setattr(pod_log, "_SETTLE_S", 0.0)
     monkeypatch.setattr(pod_log, "Backoff", lambda *_: Backoff(0.001, 0.002))
-
-
-def log_of(kubelet: Kubelet) -> PodLog:
-    return PodLog(kubelet, "n", "p", "c")

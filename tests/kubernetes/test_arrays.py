@@ -69,7 +69,7 @@ def test_a_task_is_cancelled_once_its_pod_has_ended(
     write_files(task.records, [("status/attempt-1/node-0.json", begun)])
     task.add_action("cancel", "ada")
     task.add_observation(cancelled("run-x"))
-    place = RunLocation(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
+    place = RunLocation(task.run_id, BatchJob(), "team", "run-x", array="0-1", task=1)
     config = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
     seen = {task.run_id: _task_snapshot(now + 1, *phases)}
     words, _, doubted = RunTracker(ClusterConnection(config))._observe_all([(task, place)], seen)

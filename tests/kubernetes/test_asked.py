@@ -73,6 +73,7 @@ def manifest(*replicas: dict[str, Any], **labels: str) -> RequestedResources:
     names = ("Master", "Worker", "Other")
     return requested_by_manifest(
         {
+            "apiVersion": "kubeflow.org/v1",
             "kind": "PyTorchJob",
             "metadata": {"name": "x", "namespace": "a", "labels": labels},
             "spec": {"pytorchReplicaSpecs": dict(zip(names, replicas, strict=False))},

@@ -82,7 +82,6 @@ def test_it_is_on_where_the_cluster_has_it_unless_the_run_refuses(
     [
         {"namespace": "a"},
         {"operator": "1.9.3"},
-        {"patches": [{"spec": {"pytorchReplicaSpecs": {"Master": {"restartPolicy": "Never"}}}}]},
     ],
 )
 def test_a_run_is_sent_without_the_annotation_where_it_cannot_work(change: dict[str, Any]):
@@ -208,9 +207,6 @@ async def test_what_stands_in_the_way_is_said_before_the_submit_and_by_the_docto
     assert "auto_resume_namespace" not in await findings(elsewhere, auto_resume=False)
     _, checks = await examine(elsewhere)
     assert "auto_resume_namespace" in checks["auto-resume"]["evidence"]
-    wrong = {"spec": {"pytorchReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}}}
-    patched = await findings(resumed, kubernetes={"patch": wrong})
-    assert patched["auto_resume_restart_policy"].level == "warning"
     asked = await findings(resumed, auto_resume=True, kubernetes={"kind": "Job"})
     assert asked["auto_resume_kind"].level == "warning"
 

@@ -1,4 +1,4 @@
-"""What stands beside the job in a user's manifest, on a real cluster: made first, removed when the run has ended, nothing left behind by what is refused."""
+"""What stands beside the job in a user's manifest, on a real cluster: the job owns it, and nothing is left behind by what is refused."""
 
 from __future__ import annotations
 
@@ -47,6 +47,17 @@ def left(cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deplo
     return {one for one in named if not one.startswith("Service mine-")}  # the operator's
 
 
+async def gone(
+    cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deployment"
+) -> set[str]:
+    """The same, once Kubernetes has had the time to delete what a deleted job owned."""
+    for _ in range(300):
+        if not await asyncio.to_thread(left, cluster, namespace, kinds):
+            break
+        await asyncio.sleep(0.1)
+    return left(cluster, namespace, kinds)
+
+
 REACH = (
     "until python3 -c 'import urllib.request as u; u.urlopen(\"http://beside:8000\", timeout=2)'; "
     "do sleep 1; done 2>/dev/null; env | grep PET_RDZV_E; echo reached by $HOSTNAME"
@@ -71,8 +82,9 @@ async def test_workers_meet_by_what_stands_beside_them_and_it_goes_with_them(
     assert "reached by mine-worker-0" in said["node-0.rank-0.log"]
     assert "PET_RDZV_ENDPOINT=beside:8000" in said["node-1.rank-0.log"]
     assert said["node-1.rank-0.log"].endswith("last\n")
-    assert left(kubernetes_cluster, user.namespace) == set()
-    assert kubernetes_cluster.get("pytorchjob", "mine", user.namespace)["status"]
+    assert left(kubernetes_cluster, user.namespace) == {"Service beside", "Deployment beside"}
+    kubernetes_cluster.kubectl("delete", "pytorchjob", "mine", namespace=user.namespace)
+    assert await gone(kubernetes_cluster, user.namespace) == set()
 
 
 async def test_what_was_there_before_is_used_and_stays(
@@ -80,7 +92,7 @@ async def test_what_was_there_before_is_used_and_stays(
 ) -> None:
     image, namespace = kubernetes_cluster.image, user.namespace
     kubernetes_cluster.create(yaml.safe_load(SERVICE), namespace=namespace)
-    text = documents(SERVICE, DEPLOYMENT, JOB, image=image)
+    text = documents(SERVICE, JOB, image=image)
     assert "is used unchanged" in (await _found(user, text))["companion_exists"]
     run_id = await _submit(user, text)
     assert (await user.ended(run_id)).state == "succeeded"
@@ -107,10 +119,12 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     image = kubernetes_cluster.image
     first = await _submit(user, documents(SERVICE, JOB, image=image, command="sleep 600"))
     other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
-    with pytest.raises(RefusedError, match=f"belongs to the run {first} and is deleted with it"):
+    with pytest.raises(
+        RefusedError, match=f"belongs to the run {first} and is deleted with its job"
+    ):
         await _submit(user, other)
     await user.hyperpod.runs.act(first, "cancel")
-    assert left(kubernetes_cluster, user.namespace) == set()
+    assert await gone(kubernetes_cluster, user.namespace) == set()
     second = await _submit(user, other, kubernetes={"keep_companions": True})
     assert (await user.ended(second)).state == "succeeded"
     assert left(kubernetes_cluster, user.namespace) == {"Service beside"}
@@ -119,36 +133,10 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     assert left(kubernetes_cluster, user.namespace) == {"Service beside"}
 
 
-async def test_what_is_left_of_an_ended_run_makes_room_for_the_next(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
-    """Nobody has looked since the run ended."""
-    image = kubernetes_cluster.image
-    first = await _submit(user, documents(SERVICE, JOB, image=image))
-    kubernetes_cluster.kubectl(
-        "wait", "job/mine", "--for=condition=complete", "--timeout=60s", namespace=user.namespace
-    )
-    other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
-    second = await _submit(user, other)
-    found = kubernetes_cluster.get("service", "beside", user.namespace)["metadata"]["labels"]
-    assert found[RUN_LABEL] == second != first
-    assert (await user.ended(first)).state == "succeeded"
-    assert (await user.ended(second)).state == "succeeded"
-    assert left(kubernetes_cluster, user.namespace) == set()
-
-
-QUOTA = """
-apiVersion: v1
-kind: ResourceQuota
-metadata: {name: none}
-spec: {hard: {count/jobs.batch: "0"}}
-"""
-
-
 async def test_what_fails_half_way_leaves_nothing(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:
-    """A quota tells of two that each alone would fit only when they are made; one that comes along refuses the job itself."""
+    """A quota tells of two that each alone would fit only when they are made."""
     image, namespace = kubernetes_cluster.image, user.namespace
     kubernetes_cluster.kubectl("create", "quota", "one", "--hard=services=1", namespace=namespace)
     for _ in range(100):
@@ -159,10 +147,7 @@ async def test_what_fails_half_way_leaves_nothing(
     text = documents(SERVICE, second, JOB, image=image)
     with pytest.raises(HyperpodError, match=r"the companion Service second: .*quota"):
         await _submit(user, text)
-    assert left(kubernetes_cluster, namespace, "service,job") == set()
-    with pytest.raises(HyperpodError, match="quota"):
-        await _submit(user, documents(QUOTA, SERVICE, JOB, image=image))
-    assert left(kubernetes_cluster, namespace, "service,job,quota") == {"ResourceQuota one"}
+    assert await gone(kubernetes_cluster, namespace, "service,job") == set()
 
 
 async def test_what_the_api_server_will_not_make_is_told_before(
@@ -204,7 +189,8 @@ async def test_the_role_of_the_examples_is_enough_and_without_it_nothing_is_made
                 assert "Deployment beside" in str(error.value.to_dict())
             else:
                 assert (await they.ended(await _submit(they, text))).state == "succeeded"
-        assert left(kubernetes_cluster, user.namespace) == set()
+                kubernetes_cluster.kubectl("delete", "job", "mine", namespace=user.namespace)
+        assert await gone(kubernetes_cluster, user.namespace) == set()
 
 
 async def test_a_broken_off_submit_is_taken_up_or_taken_back(
@@ -217,12 +203,12 @@ async def test_a_broken_off_submit_is_taken_up_or_taken_back(
         raise UnreachableError("no answer")
 
     with monkeypatch.context() as broken:
-        broken.setattr(sender, "deliver", lost)
+        broken.setattr(sender, "make", lost)
         with pytest.raises(UnreachableError):
             await _submit(user, text, run_id=run_id)
-    assert left(kubernetes_cluster, user.namespace, "service,job") == {"Service beside"}
-    await user.hyperpod.runs.act(run_id, "cancel")
-    assert left(kubernetes_cluster, user.namespace, "service,job") == set()
+    assert left(kubernetes_cluster, user.namespace, "service,job") == {"Job mine"}
     assert await _submit(user, text, run_id=run_id) == run_id
+    assert left(kubernetes_cluster, user.namespace, "service,job") == {"Job mine", "Service beside"}
+    made = kubernetes_cluster.get("service", "beside", user.namespace)["metadata"]
+    assert [one["kind"] for one in made["ownerReferences"]] == ["Job"]
     assert (await user.ended(run_id)).state == "succeeded"
-    assert left(kubernetes_cluster, user.namespace) == set()

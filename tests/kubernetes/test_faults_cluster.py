@@ -119,22 +119,6 @@ async def test_a_pod_is_deleted_while_it_is_followed(
     await is_struck(session, delete)
 
 
-@pytest.mark.full
-@LONG
-async def test_a_container_is_killed_and_restarted(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
-    """Where a patch lets the kubelet restart it: another attempt."""
-    replica = {"Master": {"restartPolicy": "OnFailure"}}
-    patch = {"spec": {"pytorchReplicaSpecs": replica}}
-    run_id = await session.submit(numbers(60), kubernetes={"patch": patch})
-    reading = asyncio.create_task(follow(session, run_id))
-    await said(session, run_id, 5)
-    kill_container(session, run_id)
-    await goes_on(session, run_id, reading, 60)
-    del kubernetes
-
-
 @LONG
 async def test_a_container_is_killed(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -158,7 +142,7 @@ def apart(must: bool) -> dict[str, Any]:
         "metadata": {"labels": {"test": "apart"}},
         "spec": {"affinity": {"podAntiAffinity": rule}},
     }
-    return {"spec": {"pytorchReplicaSpecs": {k: {"template": one} for k in ("Master", "Worker")}}}
+    return {"template": one}
 
 
 async def lose_node(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from hyperpod_jlab.core.errors import RefusedError
 from tests.kubernetes.fault_fixtures import refused, why
@@ -166,11 +167,16 @@ async def test_a_rule_of_the_cluster_refuses_it(session: KubernetesSession) -> N
 
 @pytest.mark.full
 async def test_the_operators_own_webhook_refuses_it(session: KubernetesSession) -> None:
-    """A patch that adds a kind of replica which the operator does not know."""
+    """A manifest with a kind of replica which the operator does not know."""
     container = [{"name": "pytorch", "image": session.cluster.image}]
     replica = {"replicas": 1, "template": {"spec": {"containers": container}}}
-    patch = {"spec": {"pytorchReplicaSpecs": {"Boss": replica}}}
-    error = await refused(session, kubernetes={"patch": patch})
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": {"Boss": replica}},
+    }
+    (session.folder / "job.yaml").write_text(yaml.safe_dump(job))
+    error = await refused(session, source={"kind": "native", "path": "job.yaml"})
     assert "Boss" in error.message
     assert error.code == "webhook_denied"
     assert "training-operator" in str(error.hint)

@@ -30,7 +30,7 @@ def with_torch(environment: Path) -> dict[str, Any]:
 @pytest.fixture
 def session(sessions: Sessions) -> KubernetesSession:
     """A session whose pods have PyTorch."""
-    made = sessions(claim=claim, **with_torch(torch_environment()))
+    made = sessions(**with_torch(torch_environment()))
     shutil.copytree(EXAMPLES, made.folder, dirs_exist_ok=True)
     return made
 

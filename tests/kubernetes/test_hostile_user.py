@@ -23,6 +23,20 @@ __all__ = ["make_scene", "scene", "stage", "warm"]  # fixtures
 
 DEADLINE = 120.0
 RUN = "of-bob"
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: of-bob}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      containers:
+        - name: c
+          image: IMAGE
+          command: [sh, -c, "while :; do echo 'echo pwned > pwned #'; sleep 0.2; done"]
+"""
 
 
 @pytest.fixture
@@ -60,7 +74,7 @@ def _lay_links(bundle: Path, home: Path) -> None:
     (bundle / "logs/attempt-1/node-0.rank-0.idx").symlink_to(home / "times")
     for name in ("node-0.rank-0.log", "node-0.log"):
         (bundle / "logs/attempt-1" / name).symlink_to(home / ".bashrc")
-    for name in ("logs/pods", "spool", "status/attempt-1"):
+    for name in ("spool", "status/attempt-1"):
         (bundle / name).symlink_to(home / "Documents")
     put(bundle / "submission.json", (bundle / "submission.json").read_text())
     for folder, _, files in os.walk(bundle):
@@ -71,12 +85,14 @@ def _lay_links(bundle: Path, home: Path) -> None:
                 path.chmod(0o666)
 
 
-def test_what_the_pods_of_another_user_print_is_not_written(users: Scene) -> None:
+def test_what_the_pods_of_another_user_print_is_not_written(
+    users: Scene, kubernetes_cluster: KubernetesTestbed
+) -> None:
     """Finding 6."""
     alice, bob = users.alice, users.bob
-    words = ("submit", "--cluster", "k8s", "--no-project-files", "--run-id", RUN)
-    command = "while :; do echo 'echo pwned > pwned #'; sleep 0.2; done"
-    bob.hpj(*words, "-c", command).ok()
+    job = bob.project / "job.yaml"
+    bob.do(lambda: job.write_text(JOB.replace("IMAGE", kubernetes_cluster.image)))
+    bob.hpj("submit", "--cluster", "k8s", "--run-id", RUN, str(job)).ok()
     end = time.monotonic() + DEADLINE
     while not _is_running(bob):
         assert time.monotonic() < end, "bob's pod does not run"

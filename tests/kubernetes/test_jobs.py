@@ -51,9 +51,10 @@ def template(gpus: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "pods", "gpus"),
+    ("kind", "spec", "pods", "gpus"),
     [
         (
+            "PyTorchJob",
             {
                 "pytorchReplicaSpecs": {
                     "Master": {"replicas": 1, "template": template(4)},
@@ -63,11 +64,17 @@ def template(gpus: int) -> dict[str, Any]:
             4,
             16,
         ),
-        ({"replicaSpecs": [{"name": "pods", "replicas": 2, "template": template(8)}]}, 2, 16),
-        ({"parallelism": 3, "completions": 10, "template": template(1)}, 3, 3),
-        ({"parallelism": 3, "completions": 2, "template": template(1)}, 2, 2),
-        ({"template": template(2)}, 1, 2),
         (
+            "HyperPodPyTorchJob",
+            {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": template(8)}]},
+            2,
+            16,
+        ),
+        ("Job", {"parallelism": 3, "completions": 10, "template": template(1)}, 3, 3),
+        ("Job", {"parallelism": 3, "completions": 2, "template": template(1)}, 2, 2),
+        ("Job", {"template": template(2)}, 1, 2),
+        (
+            "TrainJob",
             {
                 "runtimeRef": {"name": "torch"},
                 "trainer": {
@@ -78,12 +85,14 @@ def template(gpus: int) -> dict[str, Any]:
             4,
             8,
         ),
-        ({"runtimeRef": {"name": "torch"}}, 1, 0),
-        ({}, 0, 0),
+        ("TrainJob", {"runtimeRef": {"name": "torch"}}, 1, 0),
+        ("PyTorchJob", {}, 0, 0),
     ],
 )
-def test_how_many_pods_and_what_they_ask_for(spec: dict[str, Any], pods: int, gpus: int) -> None:
-    parts = list_pod_groups(spec)
+def test_how_many_pods_and_what_they_ask_for(
+    kind: str, spec: dict[str, Any], pods: int, gpus: int
+) -> None:
+    parts = list_pod_groups(KIND_BY_NAME[kind], spec)
     assert sum(part.pods for part in parts) == pods
     assert dict(sum_requests(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
 
@@ -95,7 +104,7 @@ def test_pods_that_are_alike_are_one_part() -> None:
         return {"replicas": count, "template": made}
 
     replicas = {"Master": pods(1, 8, t="x"), "Worker": pods(3, 8, t="x"), "Other": pods(1, 0)}
-    alike, other = list_pod_groups({"pytorchReplicaSpecs": replicas})
+    alike, other = list_pod_groups(KIND_BY_NAME["PyTorchJob"], {"pytorchReplicaSpecs": replicas})
     assert (alike.pods, dict(alike.per_pod), alike.selector) == (
         4,
         {"nvidia.com/gpu": 8000},

@@ -17,8 +17,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     find_kind,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspend_patch
-from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.engines.kubernetes.submit.preflight import runtime_findings, unsupported
+from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob, runtime_findings
+from hyperpod_jlab.engines.kubernetes.submit.preflight import unsupported
 
 NOW = 1_795_300_000.0
 ALL = frozenset(KIND_BY_NAME)

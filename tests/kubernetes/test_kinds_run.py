@@ -125,10 +125,10 @@ async def test_a_hyperpod_job_is_taken_and_said_to_need_its_agent(hyperpod_kind:
     assert found["needs_agent"].level == "warning"
     assert "HyperPodPyTorchJob" in found["dry_run"].message
     assert [one for one in found.values() if one.level == "error"] == []
-    wrong = {"spec": {"runPolicy": {"metricThreshold": 1}}}
+    wrong = {"template": {"spec": {"nodeSelektor": {"a": "b"}}}}
     found = await findings(hyperpod_kind, kubernetes={"kind": "HyperPodPyTorchJob", "patch": wrong})
-    assert any("metricThreshold" in one.message for one in found.values() if one.level == "error")
-    assert "metricThreshold: 1" in found["patched"].message
+    assert any("nodeSelektor" in one.message for one in found.values() if one.level == "error")
+    assert "nodeSelektor:" in found["patched"].message
 
 
 async def test_the_choice_is_made_and_said(session: KubernetesSession):
@@ -153,10 +153,10 @@ async def test_what_is_missing_is_said_before_the_submit(sessions: Sessions):
 
 
 async def test_the_dry_runs_verdict_is_a_finding(session: KubernetesSession):
-    patch = {"spec": {"runPolicy": {"cleanPodPolicies": "All"}}}
+    patch = {"template": {"spec": {"tolerationz": ["x"]}}}
     found = await findings(session, kubernetes={"patch": patch})
     errors = [one.message for one in found.values() if one.level == "error"]
-    assert any("cleanPodPolicies" in message for message in errors)
+    assert any("tolerationz" in message for message in errors)
 
 
 async def test_the_pods_are_checked_too(session: KubernetesSession):

@@ -44,8 +44,7 @@ async def test_a_run_that_waits_for_room_is_held_stays_held_and_is_released(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:
     gated = {"template": {"spec": {"schedulingGates": [{"name": "tests/gate"}]}}}
-    patch = {"spec": {"pytorchReplicaSpecs": {"Master": gated}}}
-    run_id = await user.submit("echo begun", kubernetes={"patch": patch})
+    run_id = await user.submit("echo begun", kubernetes={"patch": gated})
     await user.until(run_id, lambda run: run.state == "waiting")
     await once(lambda: pods_of(kubernetes_cluster, user))
     run = await user.hyperpod.runs.act(run_id, "hold")

@@ -21,13 +21,13 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.observe.pod_log import LogFile, make_folder
+from hyperpod_jlab.engines.kubernetes.observe.pod_logs import mark_done
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunSnapshot
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
-from hyperpod_jlab.engines.kubernetes.observe.spool import mark_done
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import find_launch_error
 from hyperpod_jlab.engines.kubernetes.submit.create import check_own_object
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.targets import run_target
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -79,7 +79,7 @@ def contents(folder: Path) -> set[Path]:
 
 def where(native: bool = False) -> RunLocation:
     kind = next(kind for kind in KINDS if kind.name == BatchJob.name)
-    return RunLocation(RUN, kind, "team", "run-nightly", None, native)
+    return RunLocation(RUN, kind, "team", "run-nightly", native)
 
 
 async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
@@ -100,7 +100,7 @@ def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader)
     mark_done(foreign)
     assert contents(foreign.folder) == before
     with pytest.raises(StorageDeniedError):
-        Modes.from_bundle(foreign)
+        make_folder(foreign, foreign.records / "spool")
 
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit", "shells"])
@@ -127,30 +127,26 @@ async def test_nothing_that_another_users_bundle_names_is_acted_on(
 
 
 def test_a_log_that_is_a_link_or_a_pipe_is_not_written(tmp_path: Path) -> None:
-    folder = tmp_path / "run" / "logs" / "attempt-1"
+    bundle = BundleReader(Partition(tmp_path), RUN)
+    folder = bundle.records / "logs" / "attempt-1"
     folder.mkdir(parents=True)
     (tmp_path / "bashrc").write_text("mine")
-    modes = Modes(tmp_path / "run", 0o700, 0o600)
     for name in ("node-0.log", "node-1.idx"):
         (folder / name).symlink_to(tmp_path / "bashrc")
     os.mkfifo(folder / "node-2.log")
     for node in range(3):
         with pytest.raises(OSError, match=r"symbolic links|regular file|No such device"):
-            SpooledLog(folder / f"node-{node}.log", tmp_path / "run" / "spool", modes)
+            LogFile(bundle, folder / f"node-{node}.log")
     assert (tmp_path / "bashrc").read_text() == "mine"
 
 
 def test_a_folder_that_is_a_link_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    bundle = tmp_path / ".hyperpod-0" / "runs" / "00" / "run"
-    bundle.mkdir(parents=True)
-    (bundle / "logs").symlink_to(tmp_path / "home")
+    bundle = BundleReader(Partition(tmp_path), RUN)
+    bundle.folder.mkdir(parents=True)
+    (bundle.folder / "logs").symlink_to(tmp_path / "home")
     with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-        SpooledLog(
-            bundle / "logs" / "attempt-1" / "node-0.log",
-            bundle / "spool",
-            Modes(bundle, 0o700, 0o600),
-        )
+        LogFile(bundle, bundle.records / "logs" / "attempt-1" / "node-0.log")
     assert list((tmp_path / "home").iterdir()) == []
 
 
@@ -228,12 +224,10 @@ def test_pipes_links_and_long_manifests_keep_nobody_waiting(
     with pytest.raises(StorageError):
         read_sent(foreign)
     (foreign.folder / "manifest.yaml").unlink()
-    for name in ("manifest.yaml", "adopted.json"):
-        os.mkfifo(foreign.folder / name)
+    os.mkfifo(foreign.folder / "manifest.yaml")
     (foreign.folder / "status/unstarted").mkdir(parents=True)
     os.mkfifo(foreign.folder / "status/unstarted/node-0.json")
     give_away(foreign.folder)
     with pytest.raises(StorageError):
         read_sent(foreign)
-    assert adopted_uid(foreign) is None
     assert find_launch_error(foreign) is None

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,11 +20,10 @@ import pytest
 
 from hyperpod_jlab.engines.kubernetes.api.access import ApiAccess
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
 from hyperpod_jlab.engines.kubernetes.api.watch import Informers
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pod_log import PodLog
 from hyperpod_jlab.engines.kubernetes.observe.pods import parse_pod
-from hyperpod_jlab.engines.kubernetes.observe.spool import PodSpool
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
 from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.storage.partition import Partition
@@ -140,31 +139,21 @@ def strays(work: Callable[[], Awaitable[None]]) -> list[str]:
         sys.unraisablehook = before
 
 
-class Spool(PodSpool):
-    """Puts nothing away, but takes its time for it."""
-
-    def _reset(self) -> None:
-        pass
-
-    def _store(self, items: Iterable[Item]) -> bool:
-        time.sleep(0.001)  # a disk's pace, in which the follow can be broken off
-        return False
-
-
 Follow: TypeAlias = Callable[[str, Path], Any]
 
 
 @asynccontextmanager
 async def pod(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
-    """A pod's log is put away, as `hpj logs -f` and `hpj show` do where no storage is mounted."""
+    """A pod's log is stored, as `hpj logs -f` and `hpj show` do for an own manifest."""
     client = KubeClient(ApiAccess(server, False, dict))
     bundle = BundleReader(Partition(folder), "20261121-120455-k3x9qd")
-    spool = Spool(bundle, parse_pod(POD), Modes(folder, 0o700, 0o600))
-    log = PodLog(client, "n", "p", "c")
+    bundle.folder.mkdir(parents=True, exist_ok=True)
+    recorder = PodRecorder(bundle, "mine")
+    log = PodLog(bundle, parse_pod(POD), 0, recorder, client, "n")
 
     async def follow() -> None:
-        await spool.catch_up(log)
-        await spool.follow(log)
+        await log.copy(follow=False)
+        await log.copy(follow=True)
 
     yield follow()
     await client.close()

@@ -7,8 +7,8 @@ import pytest
 from hyperpod_jlab.core.hyperpod import Instance
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.repair import NodeRepair, find_repairs, may_recover, with_repair_reason
-from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER as KUBERNETES
-from hyperpod_jlab.engines.slurm.kind import SCHEDULER as SLURM
+from hyperpod_jlab.engines.kubernetes import SCHEDULER as KUBERNETES
+from hyperpod_jlab.engines.slurm import SCHEDULER as SLURM
 
 BEGUN = 1000.0
 HOST = "ip-10-0-0-1"

@@ -17,9 +17,8 @@ from tests.security.people import LIMIT
 from tests.security.server import serving
 
 PRINTED = [
-    b"1.0.0@0| echo pwned by a pod of bob > pwned #",
-    b"1.0.node@0| more",
-    b"beside the frames",
+    b"echo pwned by a pod of bob > pwned #",
+    b"more",
 ]
 RUN = "followed"
 
@@ -38,7 +37,7 @@ def planted(scene: Scene) -> list[Path]:
     }
     targets = (alice.home / ".bashrc", alice.home / "not-yet.txt", alice.home / "Documents")
     names = ["logs/attempt-1/node-0.rank-0.log", "logs/attempt-1/node-0.rank-0.idx"]
-    names += ["logs/attempt-1/node-0.log", "logs/pods", "spool"]
+    names += ["logs/attempt-1/node-0.log", "spool"]
 
     def edit(place: Path) -> None:
         as_not_begun(place)
@@ -48,8 +47,9 @@ def planted(scene: Scene) -> list[Path]:
         )
         put(place / "manifest.yaml", yaml.safe_dump(manifest))
         rewrite(place / "bundle.json", cluster="pods", orchestrator="kubernetes")
+        rewrite(place / "spec.json", source={"kind": "native", "path": "job.yaml"})
         (place / "logs/attempt-1").mkdir(parents=True)
-        ends = (targets[0], targets[1], targets[0], targets[2], targets[2])
+        ends = (targets[0], targets[1], targets[0], targets[2])
         for name, target in zip(names, ends, strict=True):
             (place / name).symlink_to(target)
 

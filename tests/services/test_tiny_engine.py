@@ -16,7 +16,7 @@ from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.features.node_actions.service import NodeActions, NodeRequest, list_abilities
 from hyperpod_jlab.run.access import read_access
 from hyperpod_jlab.run.services import Hyperpod
-from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
+from tests.services.tiny_engine import ENGINE, TinyCluster, TinyEngine
 from tests.session import Session
 
 
@@ -26,8 +26,8 @@ async def tiny(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ses
     config = home / "config.toml"
     config.write_text("")
     monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
-    monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
-    registry.register(KIND)
+    monkeypatch.setattr(registry, "_engines", dict(registry._engines))
+    registry.register(ENGINE)
     found = load_settings()
     clusters = {**found.clusters, "tiny": TinyCluster(python=sys.executable)}
     settings = found.model_copy(update={"clusters": clusters, "default_cluster": "tiny"})

@@ -15,9 +15,9 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kind import EngineKind, typed_config
 from hyperpod_jlab.engines.launch import guard_command
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
+from hyperpod_jlab.engines.registry import EngineFactory, typed_config
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -122,4 +122,4 @@ def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrato
     return TinyEngine(name, typed_config(TinyCluster, config), partition)
 
 
-KIND = EngineKind(TinyEngine.scheduler, _make)
+ENGINE = EngineFactory(TinyEngine.scheduler, _make)

@@ -9,7 +9,7 @@ from typing import Any
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.ssh import current_user_key, rotate_hosts
+from hyperpod_jlab.engines.slurm.login_nodes import current_user_key, rotate_hosts
 from hyperpod_jlab.run.services import Hyperpod
 from tests.session import Session
 from tests.slurm.cluster import SlurmTestbed

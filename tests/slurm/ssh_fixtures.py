@@ -13,6 +13,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.engines.slurm.ssh import Ssh
 
 SSHD = shutil.which("sshd", path="/usr/local/sbin:/usr/sbin:/sbin") or "/usr/sbin/sshd"
 
@@ -194,3 +198,19 @@ def make_logins(folder: Path, count: int = 2, **settings: str) -> Iterator[Login
         for node in logins.nodes:
             node.signal(signal.SIGCONT)
             node.kill()
+
+
+def cluster_config(logins: Logins, **more: Any) -> SlurmCluster:
+    """The configuration of a cluster with these login nodes."""
+    way = {"orchestrator": "slurm", "transport": "ssh", "ssh_config": logins.config}
+    return SlurmCluster.model_validate({**way, "login_nodes": logins.names, **more})
+
+
+def connection_of(ssh: Ssh, number: int = 0) -> int:
+    """The process of the master that a login node's commands share."""
+    socket = ssh._nodes[number]._socket
+    assert socket is not None
+    told = subprocess.run(
+        ["ssh", "-O", "check", "-S", socket, "x"], capture_output=True, text=True, check=True
+    ).stderr
+    return int(told.partition("pid=")[2].partition(")")[0])

@@ -15,6 +15,7 @@ from hyperpod_jlab.engines.slurm import observe as slurm_runs
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.fault_fixtures import sessions, until
 from tests.slurm.hyperpod_fixtures import SlurmSession
+from tests.slurm.native_fixtures import log, send
 
 __all__ = ["sessions"]
 
@@ -67,14 +68,20 @@ async def test_ends_that_nobody_saw(
     session = sessions(cluster)
     done = await session.submit("true")
     broken = await session.submit("exit 3")
+    script = await send(session, "#!/bin/bash\n#SBATCH -o out-%j\necho late; exit 4\n")
     waits = await session.submit("true", slurm={"flags": {"begin": "now+1hour"}})
-    runs = [await session.hyperpod.runs.get(run_id) for run_id in (done, broken, waits)]
-    lost = session.job_of(runs[2])
+    runs = [await session.hyperpod.runs.get(run_id) for run_id in (done, broken, script, waits)]
+    lost = session.job_of(runs[3])
     cluster.exec("ctl", "scancel", lost)
     await until(purged(cluster, *map(session.job_of, runs)), 200)
     assert (await session.hyperpod.runs.get(done)).state == "succeeded"
     run = await session.ended(broken)
     assert (run.state, run.status.exit_code) == ("failed", 3)
+    run = await session.ended(script)
+    assert run.status.reason_code == ("exit_code" if accounting else "lost")
+    assert run.status.exit_code == (4 if accounting else None)
+    assert len(run.status.attempts) == (1 if accounting else 0)
+    assert await log(session, script) == "late"
     run = await session.ended(waits)
     if accounting:
         assert (run.state, run.status.reason_code) == ("cancelled", None)

@@ -7,20 +7,18 @@ import time
 
 import pytest
 
-from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError
-from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.slurm.connection import SshTimeouts
-from hyperpod_jlab.engines.slurm.ssh import (
+from hyperpod_jlab.engines.slurm import ssh as module
+from hyperpod_jlab.engines.slurm.login_nodes import (
     LoginNodeDiscovery,
-    Ssh,
-    build_transport,
+    LoginNodes,
     current_user_key,
     rotate_hosts,
 )
+from hyperpod_jlab.engines.slurm.ssh import Ssh, build_transport
 from testbed.aws.studio import SimulatedStudio
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
-from tests.slurm.ssh_fixtures import make_logins
+from tests.slurm.ssh_fixtures import cluster_config, make_logins
 
 __all__ = ["cluster", "endpoint"]
 
@@ -69,8 +67,7 @@ async def test_configured_login_nodes_are_shared_out_too(tmp_path, monkeypatch):
     monkeypatch.setenv("RESOURCE_METADATA_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("LOGNAME", "carol")
     with make_logins(tmp_path / "ssh", 3) as logins:
-        way = {"orchestrator": "slurm", "transport": "ssh", "ssh_config": logins.config}
-        ssh = build_transport(parse(SlurmCluster, {**way, "login_nodes": logins.names}))
+        ssh = build_transport(cluster_config(logins))
         try:
             output = await ssh.run(["sh", "-c", "set -- $SSH_CONNECTION; echo $4"])
         finally:
@@ -161,17 +158,12 @@ class Moved(LoginNodeDiscovery):
         return self._found[-1 if refresh else 0]
 
 
-async def test_login_nodes_that_were_replaced_are_found_anew(endpoint, tmp_path):
+async def test_login_nodes_that_were_replaced_are_found_anew(endpoint, tmp_path, monkeypatch):
     with make_logins(tmp_path / "ssh", 2) as logins:
         old, new = logins.nodes
-        kind = type(await LoginNodeDiscovery("ml").get())
-        moved = Moved(kind((old.name,), "a note"), kind((new.name,), None))
-        ssh = Ssh(
-            [],
-            discovery=moved,
-            config=logins.config,
-            timeouts=SshTimeouts(connect=3.0, next_node=1.0),
-        )
+        moved = Moved(LoginNodes((old.name,), "a note"), LoginNodes((new.name,), None))
+        monkeypatch.setattr(module, "LoginNodeDiscovery", lambda _: moved)
+        ssh = Ssh(cluster_config(logins, login_nodes=[], hyperpod="ml"))
         try:
             assert (await ssh.run(["true"])).code == 0
             assert list(ssh.notes) == ["a note"]

@@ -12,7 +12,6 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.accounting import parse_exit
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues, output_paths
 from hyperpod_jlab.engines.slurm.native import (
     directives,
@@ -21,6 +20,7 @@ from hyperpod_jlab.engines.slurm.native import (
     parse_min_nodes,
     render_native,
 )
+from hyperpod_jlab.engines.slurm.script_jobs import parse_exit
 from hyperpod_jlab.storage.partition import PathMap
 
 DIRECTIVES = [

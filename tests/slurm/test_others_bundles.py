@@ -20,7 +20,6 @@ from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.engines.slurm.job_files import last_output
 from hyperpod_jlab.engines.slurm.native import read_sending
-from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
 from hyperpod_jlab.engines.slurm.observe import RunObserver
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
@@ -97,8 +96,8 @@ def contents(folder: Path) -> set[Path]:
 def observe(queue: Queue, *bundles: BundleReader) -> Any:
     async def look() -> Any:
         client = SlurmClient(Transport())
-        stand_in = NativeRecorder(client, PathMap.create_map(str(bundles[0].partition.root), None))
-        return await RunObserver(queue, AccountingHistory(client), stand_in).observe(bundles)
+        paths = PathMap.create_map(str(bundles[0].partition.root), None)
+        return await RunObserver(queue, AccountingHistory(client), client, paths).observe(bundles)
 
     return asyncio.run(look())
 
@@ -133,7 +132,7 @@ def test_another_users_run_that_succeeded_ends_no_waiting_job_of_this_user(
 
 
 def test_nothing_is_written_into_another_users_bundle(partition: Partition) -> None:
-    native: dict[str, Any] = {"script": None, "options": [], "args": [], "adopted": "7"}
+    native: dict[str, Any] = {"script": "code/run.sbatch", "options": [], "args": []}
     bundle = foreign(partition, native=native, submission=SENT)
     before = contents(bundle.folder)
     queue = Queue(job("7", state="FAILED", node_list="n1", started_at=1.0, run_id=RUN))
@@ -228,7 +227,8 @@ def test_the_end_of_a_child_is_written_once(
     observer = RunObserver(
         Queue(done, rest),
         AccountingHistory(SlurmClient(Transport())),
-        NativeRecorder(SlurmClient(Transport()), PathMap.create_map(str(partition.root), None)),
+        SlurmClient(Transport()),
+        PathMap.create_map(str(partition.root), None),
     )
     for _ in range(3):
         asyncio.run(observer.observe([array]))

@@ -1,4 +1,4 @@
-"""A command as one line for any login shell, and login nodes by name."""
+"""A command as a login node's shell reads it, and login nodes by name."""
 
 from __future__ import annotations
 
@@ -6,26 +6,21 @@ import subprocess
 
 import pytest
 
+from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.slurm.connection import LoginAddress, Remote, repeatable
-from hyperpod_jlab.engines.slurm.ssh import Ssh
+from hyperpod_jlab.engines.slurm.ssh import LoginNode, Ssh, command_script, repeatable
 from tests.slurm.ssh_fixtures import ODD
+
+CONFIG = SlurmCluster(orchestrator="slurm", transport="ssh", login_nodes=["login"], user="me")
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
-@pytest.mark.parametrize("waits", [False, True])
-def test_odd_words_pass_any_login_shell(shell, waits):
-    remote = Remote(["printf", "%s|", *ODD], waits_for_input=waits)
-    done = subprocess.run([shell, "-c", remote.line], input=remote.input(b""), capture_output=True)
-    assert remote.output(done.stdout, done.stderr).out == "".join(f"{word}|" for word in ODD)
-
-
-def test_a_login_shell_sees_nothing_that_any_shell_would_read_otherwise():
-    """tcsh reads ! and newlines between single quotes, fish a backslash before a quote or another one."""
-    line = Remote(["squeue", "--name", *ODD]).line
-    assert not set(line) & set("!\n\t")
-    assert "\\'" not in line
-    assert "\\\\" not in line
+@pytest.mark.parametrize("stdin", [b"", "".join(ODD).encode() + b"\xff\n\n"])
+def test_odd_words_and_input_arrive_as_they_are(shell, stdin):
+    script = command_script(["sh", "-c", "printf '%s|' \"$@\"; cat", *ODD], stdin, "mark", CONFIG)
+    done = subprocess.run([shell], input=script, capture_output=True)
+    words = "".join(f"{word}|" for word in ODD[1:])
+    assert done.stdout == b"\nmark\n" + words.encode() + stdin
 
 
 @pytest.mark.parametrize(
@@ -54,15 +49,15 @@ def test_what_may_be_run_twice(words, answer):
     ("text", "host", "user", "port"),
     [
         ("login", "login", "me", None),
-        ("a.b@login-1.x:2222", "login-1.x", "a.b", 2222),
+        ("a.b@login-1.x:2222", "login-1.x", "a.b", "2222"),
         ("alice@corp@host", "host", "alice@corp", None),
-        ("[::1]:22", "::1", "me", 22),
+        ("[::1]:22", "::1", "me", "22"),
         ("u@[fe80::1%eth0]", "fe80::1%eth0", "u", None),
     ],
 )
 def test_addresses(text, host, user, port):
-    address = LoginAddress.parse(text, "me")
-    assert (address.host, address.user, address.port) == (host, user, port)
+    words = [*(["-l", user] if user else []), *(["-p", port] if port else []), host]
+    assert LoginNode(text, CONFIG).command_line == f"ssh {' '.join(words)}"
 
 
 @pytest.mark.parametrize(
@@ -71,11 +66,11 @@ def test_addresses(text, host, user, port):
 )  # fmt: skip
 def test_what_is_no_login_node(text):
     with pytest.raises(InvalidInputError) as caught:
-        LoginAddress.parse(text)
+        LoginNode(text, CONFIG)
     assert caught.value.code == "invalid_login_node"
 
 
 def test_no_login_node_at_all():
     with pytest.raises(InvalidInputError) as caught:
-        Ssh([])
+        Ssh(SlurmCluster(orchestrator="slurm", transport="ssh"))
     assert caught.value.code == "no_login_nodes"

@@ -13,12 +13,12 @@ from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 
 COMMANDS = ("sbatch", "squeue", "sinfo", "sacct", "sacctmgr", "scontrol", "scancel", "srun")
 
-# Ends the sshd that this very session came in by, as when the connection breaks before the answer.
-CUT = """
+FIND = """
 pid=$$
 until grep -q '^sshd' /proc/$pid/comm; do pid=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$pid/status); done
-kill -9 "$pid"
 """
+# Ends the sshd that this very session came in by, as when the connection breaks before the answer.
+CUT = FIND + 'kill -9 "$pid"\n'
 
 
 # What preflight asks is not what is sent.
@@ -91,6 +91,34 @@ async def test_a_connection_that_breaks_before_sbatch_is_told_and_the_run_can_be
     run = await session.ended(run_id)
     assert run.state == "succeeded"
     assert sent(slurm) == 1
+
+
+async def submit_until_known(session: SlurmSession, command: str, run_id: str) -> None:
+    """Submit, and again if the result is unknown."""
+    try:
+        await session.submit(command, run_id=run_id)
+    except UnreachableError as error:
+        if error.code != "answer_lost":
+            raise
+        await session.submit(command, run_id=run_id)
+
+
+async def test_wherever_the_connection_breaks_during_a_submit_one_job_runs(start, slurm):
+    marks, broken = "marks-cut", 0
+    for delay in ("00", "02", "04", "06", "08", "10", "15", "20"):
+        late = f'test "$(hostname)" = login2 || {{ {FIND} (sleep 0.{delay}; kill -9 "$pid") >/dev/null 2>&1 & }}\n'
+        session = start(
+            commands=str(commands_folder(slurm, sbatch=ASKS + late + 'exec {real} "$@"\n'))
+        )
+        run_id = new_run_id()
+        command = f"echo {run_id} >> '{slurm.partition_on_nodes}/{marks}'"
+        await submit_until_known(session, command, run_id)
+        broken += "login2 is used" in await reason(session)
+        assert (await session.ended(run_id)).state == "succeeded"
+        jobs = slurm.exec("ctl", "squeue", "-h", "-t", "all", "-o", "%A %k").splitlines()
+        assert len([job for job in jobs if run_id in job]) == 1, delay
+        assert (slurm.partition / marks).read_text().splitlines().count(run_id) == 1
+    assert broken
 
 
 async def test_a_login_node_that_dies_under_a_run_is_a_note(start, slurm):

@@ -21,7 +21,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.engines.protocol import require
-from hyperpod_jlab.engines.registry import find_kind, make_orchestrator
+from hyperpod_jlab.engines.registry import find_engine, make_orchestrator
 from hyperpod_jlab.engines.remote_task import RemoteTasks, TaskSettings
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import owners as users
@@ -81,8 +81,8 @@ def needs_mount_path(kind: ProvisionerKind) -> bool:
 
 def _job_options(scheduler: str) -> tuple[str, ...]:
     """The options that jobs of a kind of cluster need."""
-    kind = find_kind(scheduler)
-    return kind.task_settings if kind is not None else ()
+    engine = find_engine(scheduler)
+    return engine.task_settings if engine is not None else ()
 
 
 @asynccontextmanager

@@ -32,7 +32,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
 )
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
-from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, run_target
 from hyperpod_jlab.engines.kubernetes.workloads import (
@@ -347,7 +346,6 @@ class KubernetesActions:
     Args:
         connection: The cluster.
         run_tracker: The cluster's runs.
-        sender: Submits runs, and rolls back partial submits.
     """
 
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
@@ -358,11 +356,9 @@ class KubernetesActions:
         self,
         connection: ClusterConnection,
         run_tracker: RunTracker,
-        sender: Sender,
     ) -> None:
         self._connection = connection
         self._run_tracker = run_tracker
-        self._sender = sender
 
     async def act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None
@@ -388,7 +384,6 @@ class KubernetesActions:
             await self._act("cancel", bundle)
         except NotFoundError:
             if (await asyncio.to_thread(bundle.read)).submission is None:
-                await self._sender.delete_all(bundle)
                 raise  # the delete may not have reached the server
         except ConflictError as error:
             if error.code != "wrong_state":
@@ -396,7 +391,6 @@ class KubernetesActions:
             return  # it has just ended
         sent = await asyncio.to_thread(read_sent, bundle)
         await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
-        await self._run_tracker.remove_companions(bundle)
 
     async def _act(
         self, action: ActionKind, bundle: BundleReader, change: Change | None = None

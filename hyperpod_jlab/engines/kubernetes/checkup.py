@@ -10,9 +10,8 @@ from hyperpod_jlab.engines.kubernetes.api.client import format_server_url
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection, ResourcePermission
 from hyperpod_jlab.engines.kubernetes.kinds.choice import InstalledKinds, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator_finding
 from hyperpod_jlab.engines.kubernetes.submit.preflight import no_storage_error
-from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_resume_obstacles
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, auto_resume_findings
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
 
 API_SERVER = "api-server"
@@ -143,13 +142,12 @@ class KubernetesCheckup:
         kind, installed = await self._kind()
         namespace = self._connection.namespace
         context = RenderContext(namespace, kind, storage=storage, operator=installed.operator)
-        findings = [*auto_resume_obstacles(context)]
+        findings = [*auto_resume_findings(context)]
         if findings:
             summary = "; ".join(f"{finding.code}: {finding.message}" for finding in findings)
-            return warn(summary, "; ".join(finding.hint or "" for finding in findings))
-        if installed.operator is None:
-            message = unknown_operator_finding()
-            return unknown(f"{message.code}: {message.message}", message.hint, "admin")
+            hint = "; ".join(finding.hint or "" for finding in findings)
+            is_known = findings[0].level == "warning"
+            return warn(summary, hint) if is_known else unknown(summary, hint, "admin")
         return ok(f"HyperPod resumes runs in {namespace}, with the operator {installed.operator}")
 
     async def _rights(self) -> CheckResult:

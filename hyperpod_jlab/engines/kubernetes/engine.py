@@ -12,8 +12,8 @@ from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.kubernetes import SCHEDULER
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
 from hyperpod_jlab.engines.kubernetes.run_pods import RunPods
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
@@ -84,7 +84,7 @@ class KubernetesOrchestrator(Orchestrator):
     def actions(self) -> KubernetesActions:
         from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
 
-        return KubernetesActions(self._connection, self._run_tracker, self._sender)
+        return KubernetesActions(self._connection, self._run_tracker)
 
     @property
     def job_actions(self) -> KubernetesActions:

@@ -18,7 +18,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
+from hyperpod_jlab.engines.kubernetes.api.pod_state import PodState, pod_state
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import active_conditions
 from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name

@@ -17,7 +17,7 @@ from hyperpod_jlab.engines.kubernetes.forward import connect_pod, join_pod
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 from hyperpod_jlab.engines.kubernetes.observe.pods import find_position
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.protocol import Shell
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -161,10 +161,10 @@ class RunPods:
         await asyncio.to_thread(bundle.check_own, "open")
         client = await self._connection.client()
         sent = await asyncio.to_thread(read_sent, bundle)
-        adopted = await asyncio.to_thread(adopted_uid, bundle) is not None
         run_id, _ = split_run_id(bundle.run_id)
-        labelled = sent.kind.labels_pods and not adopted
-        selector = f"{RUN_LABEL}={run_id}" if labelled else sent.kind.pods_selector(sent.name)
+        selector = (
+            f"{RUN_LABEL}={run_id}" if sent.kind.labels_pods else sent.kind.pods_selector(sent.name)
+        )
         path = f"/api/v1/namespaces/{sent.namespace}/pods"
         response = await client.get(path, labelSelector=selector)
         pods = list_by_rank(response.get("items") or [], sent.kind)

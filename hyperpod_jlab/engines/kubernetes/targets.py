@@ -15,7 +15,7 @@ from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, find_labels, jobs_path
 from hyperpod_jlab.engines.kubernetes.submit.create import is_same_user
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -88,14 +88,9 @@ async def run_target(client: KubeClient, bundle: BundleReader) -> Target:
     """
     await asyncio.to_thread(bundle.check_own, "act on")
     sent = await asyncio.to_thread(read_sent, bundle)
-    uid = await asyncio.to_thread(adopted_uid, bundle)
     job = await client.get(sent.object_path)
-    if uid is None:
-        is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id
-        is_same = is_own_run and is_same_user(job, sent.document)
-    else:
-        is_same = job["metadata"].get("uid") == uid
-    if not is_same:
+    is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id
+    if not is_own_run or not is_same_user(job, sent.document):
         raise NotFoundError(
             f"the {sent.kind.name} {sent.name} was replaced by another object",
             hint="submit the run again",

@@ -17,9 +17,8 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.usage import Usage
-from hyperpod_jlab.engines.local import machine, preflight
+from hyperpod_jlab.engines.local import SCHEDULER, machine, preflight
 from hyperpod_jlab.engines.local.board import Board, default_folder
-from hyperpod_jlab.engines.local.kind import SCHEDULER
 from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.engines.local.observe import entries_ahead, node_row, observe
 from hyperpod_jlab.engines.local.preflight import render

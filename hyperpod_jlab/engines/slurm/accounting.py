@@ -15,18 +15,8 @@ from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.engines.slurm.client import SlurmClient, parse_error
-from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues
 from hyperpod_jlab.engines.slurm.jobs import parse_time, scheduler_id
-from hyperpod_jlab.engines.slurm.rows import (
-    ACCELERATORS,
-    FIELD,
-    Fields,
-    expand,
-    long_format,
-    new_delimiter,
-    parse_long,
-    parse_tres,
-)
+from hyperpod_jlab.engines.slurm.rows import ACCELERATORS, FIELD, parse_tres
 from hyperpod_jlab.storage.records import BundleReader
 
 _FIELDS = ("JobID", "JobIDRaw", "State", "ExitCode", "Start", "End", "NodeList")
@@ -325,7 +315,7 @@ class Accounting:
         self._queried_at[bundle.run_id] = now
         is_final = time.time() - _last_record_time(records) > _FINAL_AFTER_S
         try:
-            usage = await query_usage(self._client, job, since=sent_at(records) - _DAY)
+            usage = await query_usage(self._client, job, since=records.head.created_at - _DAY)
         except (RefusedError, NotFoundError):
             return own_usage
         except HyperpodError as error:
@@ -452,12 +442,6 @@ def _read(bundle: BundleReader) -> tuple[Usage, str | None, RunRecords]:
     return journal_usage(bundle), scheduler_id(records, bundle.index), records
 
 
-def sent_at(records: RunRecords) -> float:
-    """When a run was submitted (Unix seconds)."""
-    sent = records.head.created_at  # an adopted job was submitted before its bundle was made
-    return min(sent, records.submission.submitted_at) if records.submission else sent
-
-
 def _last_record_time(records: RunRecords) -> float:
     nodes = [node for attempt in records.attempts for node in attempt.nodes]
     ends = [node.ended_at for node in nodes if node.ended_at is not None]
@@ -468,140 +452,3 @@ def _last_record_time(records: RunRecords) -> float:
             records.head.created_at,
         ]
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Details that are queried for a few jobs only: requeue count, exit status and output paths.
-
-_DETAILS_FIELDS = Fields(
-    fixed=(
-        ("job_id", "JobID"),
-        ("array_job_id", "ArrayJobID"),
-        ("array_task", "ArrayTaskID"),
-        ("state", "State"),
-        ("user", "UserName"),
-        ("started", "StartTime"),
-        ("ended", "EndTime"),
-        ("exit_code", "exit_code"),
-        ("restarts", "restartcnt"),
-        ("nodes", "NodeList"),
-        ("batch", "BatchFlag"),
-        ("partition", "Partition"),
-        ("node_count", "NumNodes"),
-        ("submitted", "SubmitTime"),
-    ),
-    free=(
-        ("stdout", "STDOUT"),
-        ("stderr", "STDERR"),
-        ("folder", "WorkDir"),
-        ("comment", "Comment"),
-        ("name", "Name"),
-    ),
-)
-
-_MAX_DETAILS_PER_CALL = 200
-
-
-@dataclass(frozen=True)
-class Details:
-    """One job, or the pending tasks of an array. Times are Unix seconds.
-
-    Attributes:
-        job_id: The job's own id.
-        array_job_id: The array's id, or the job's own id outside an array.
-        tasks: The tasks as squeue lists them, or None.
-        exit_code: The script's exit code; 128 + n for signal n.
-        signal: The signal that ended it, or None.
-        restarts: How often it was requeued after it started.
-        nodes: Its nodes; the first one runs the script.
-        batch: Whether it has a script; jobs from srun and salloc have none.
-    """
-
-    job_id: str
-    array_job_id: str
-    tasks: str | None
-    state: str
-    user: str
-    started_at: float | None
-    ended_at: float | None
-    exit_code: int
-    signal: int | None
-    restarts: int
-    nodes: tuple[str, ...]
-    batch: bool
-    partition: str
-    node_count: int
-    submitted: float | None
-    comment: str
-    files: JobFiles
-
-    @property
-    def task(self) -> int | None:
-        """The task's index if this is a single task."""
-        return int(self.tasks) if self.tasks is not None and self.tasks.isdecimal() else None
-
-    @property
-    def scheduler_id(self) -> str:
-        """The id as users write it."""
-        return self.job_id if self.task is None else f"{self.array_job_id}_{self.task}"
-
-    @property
-    def pattern_values(self) -> PatternValues:
-        """The values for patterns in paths."""
-        host = self.nodes[0] if self.nodes else ""
-        return PatternValues(self.job_id, self.array_job_id, self.task, host)
-
-
-async def query_details(client: SlurmClient, jobs: Iterable[str]) -> list[Details]:
-    """Details of the jobs that the controller still knows; an array's id stands for all its tasks."""
-    unique_jobs = list(dict.fromkeys(jobs))
-    details: list[Details] = []
-    for start in range(0, len(unique_jobs), _MAX_DETAILS_PER_CALL):
-        delimiter = new_delimiter()
-        job_list = ",".join(unique_jobs[start : start + _MAX_DETAILS_PER_CALL])
-        argv = ["squeue", "--noheader", "--all", "--states=all", f"--jobs={job_list}"]
-        try:
-            text = await client.query(
-                [*argv, f"--Format={long_format(delimiter, _DETAILS_FIELDS)}"]
-            )
-        except NotFoundError:  # a single job is gone; among several, missing ones are left out
-            continue
-        details += [_details(row) for row in parse_long(text, delimiter, _DETAILS_FIELDS)]
-    return details
-
-
-def _details(row: dict[str, str]) -> Details:
-    code, signal = parse_exit(row["exit_code"])
-    files = JobFiles(row["stdout"], row["stderr"], row["folder"], row["name"], row["user"])
-    return Details(
-        job_id=row["job_id"],
-        array_job_id=row["array_job_id"],
-        tasks=None if row["array_task"] in {"N/A", ""} else row["array_task"],
-        state=row["state"],
-        user=row["user"],
-        started_at=parse_time(row["started"]),
-        ended_at=parse_time(row["ended"]),
-        exit_code=128 + signal if signal else code,
-        signal=signal or None,
-        restarts=_parse_count(row["restarts"]),
-        nodes=expand(row["nodes"]),
-        batch=row["batch"] == "1",
-        partition=row["partition"],
-        node_count=max(1, _parse_count(row["node_count"].partition("-")[0])),
-        submitted=parse_time(row["submitted"]),
-        comment="" if row["comment"] == "(null)" else row["comment"],
-        files=files,
-    )
-
-
-def parse_exit(text: str) -> tuple[int, int]:
-    """Exit code and signal from squeue's format: ``7:0``, or in 22.05 the wait(2) status, such as 1792."""
-    code, colon, signal = text.partition(":")
-    if colon:
-        return _parse_count(code), _parse_count(signal)
-    status = _parse_count(code) & 0xFFFF
-    return status >> 8, status & 0x7F
-
-
-def _parse_count(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnreachableError
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
+from hyperpod_jlab.engines.slurm import SCHEDULER
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
-from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
 from hyperpod_jlab.engines.slurm.preflight import (
     PreflightContext,
@@ -175,10 +175,9 @@ class SlurmOrchestrator(Orchestrator):
 
     @cached_property
     def _observer(self) -> RunObserver:
-        from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
         from hyperpod_jlab.engines.slurm.observe import RunObserver
 
-        return RunObserver(self._queue, self._history, NativeRecorder(self._client, self.paths))
+        return RunObserver(self._queue, self._history, self._client, self.paths)
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
@@ -298,11 +297,8 @@ class SlurmOrchestrator(Orchestrator):
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> SubmitResult:
         """Submit the file itself, not stdin: only then can the script have arguments and keep its name."""
-        from hyperpod_jlab.engines.slurm.accounting import query_details
-        from hyperpod_jlab.engines.slurm.native_recorder import write_job_files
+        from hyperpod_jlab.engines.slurm.script_jobs import query_scripts, write_job_files
 
-        if sending.script is None:
-            raise InternalError("an adopted job cannot be submitted")
         path = str(bundle.folder / sending.script)
         if self._config.transport == "ssh":
             path = str(self.paths.to_cluster_path(path))
@@ -310,8 +306,8 @@ class SlurmOrchestrator(Orchestrator):
         with contextlib.suppress(
             HyperpodError
         ):  # the output path is queried again when the job runs
-            for job in (await query_details(self._client, [job_id]))[:1]:
-                await asyncio.to_thread(write_job_files, bundle, job.files)
+            for script in list((await query_scripts(self._client, [job_id])).values())[:1]:
+                await asyncio.to_thread(write_job_files, bundle, script.files)
         return SubmitResult(job_id)
 
     async def _find_submitted(self, bundle: BundleReader) -> SubmitResult | None:

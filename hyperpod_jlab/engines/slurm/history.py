@@ -27,7 +27,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.run_id import RUN_ID
-from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, sent_at
+from hyperpod_jlab.engines.slurm.accounting import AccountingHistory
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
@@ -166,7 +166,7 @@ class SlurmHistory:
             if error.code == "no_accounting":
                 return None
             raise
-        since = sent_at(records) - _DAY_S  # an older job is another one with the same id
+        since = records.head.created_at - _DAY_S  # an older job is another one with the same id
         jobs = [job for job in jobs if (job.submitted_at or 0.0) >= since]
         if not jobs:
             return None

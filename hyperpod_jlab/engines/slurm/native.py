@@ -126,16 +126,14 @@ class Sending:
     """The input for sbatch.
 
     Attributes:
-        script: The script's path in the bundle; None for an external job.
+        script: The script's path in the bundle.
         options: The sbatch options.
         args: The script's arguments.
-        adopted: The scheduler's id of an adopted external job, else None.
     """
 
-    script: str | None
+    script: str
     options: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
-    adopted: str | None = None
 
     @property
     def folder(self) -> str | None:
@@ -151,8 +149,6 @@ class Sending:
             "options": list(self.options),
             "args": list(self.args),
         }
-        if self.adopted is not None:
-            data["adopted"] = self.adopted
         return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
     @staticmethod
@@ -164,8 +160,7 @@ class Sending:
         """
         data = from_json(text)
         try:
-            args = tuple(data["args"])
-            return Sending(data["script"], tuple(data["options"]), args, data.get("adopted"))
+            return Sending(str(data["script"]), tuple(data["options"]), tuple(data["args"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from error
 

@@ -16,7 +16,10 @@ from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.launch import REFUSAL_PREFIX, UNTRUSTED, untrusted_reason
 from hyperpod_jlab.engines.slurm.accounting import AccountingHistory, Execution, find_last
+from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import (
+    JobFiles,
+    PatternValues,
     batch_log_name,
     find_verdict,
     last_output,
@@ -24,12 +27,21 @@ from hyperpod_jlab.engines.slurm.job_files import (
     read_tail,
 )
 from hyperpod_jlab.engines.slurm.jobs import ENDED_STATES, WAITING, SlurmJob, scheduler_id
-from hyperpod_jlab.engines.slurm.native_recorder import NativeRecorder
+from hyperpod_jlab.engines.slurm.native import FILENAME
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, cached_message, find_code
+from hyperpod_jlab.engines.slurm.rows import expand
+from hyperpod_jlab.engines.slurm.script_jobs import (
+    link_output,
+    query_scripts,
+    read_job_files,
+    with_exit,
+    with_start,
+    write_job_files,
+)
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -353,6 +365,8 @@ class _ObservedRun:
 
     bundle: BundleReader
     records: RunRecords
+    is_script: bool
+    """Whether it is a user's own script, which runs without our launcher."""
     latest_start: float
     """When this process first saw the newest attempt, which had started by then (Unix seconds of this machine's clock)."""
 
@@ -379,15 +393,23 @@ class RunObserver:
     Args:
         queue: The queue.
         history: The accounting.
-        native_recorder: Writes the records of runs without a launcher.
+        client: The cluster's commands.
+        paths: The partition's paths on this machine and on the nodes.
     """
 
     def __init__(
-        self, queue: QueueSource, history: AccountingHistory, native_recorder: NativeRecorder
+        self,
+        queue: QueueSource,
+        history: AccountingHistory,
+        client: SlurmClient,
+        paths: PathMap,
     ) -> None:
         self._queue = queue
         self._history = history
-        self._native_recorder = native_recorder
+        self._client = client
+        self._paths = paths
+        self._linked: set[tuple[str, float | None]] = set()
+        self._exits: dict[tuple[str, float | None], tuple[int, int]] = {}
         self._recorded_requeues: set[tuple[str, int]] = set()
         self._orphaned_jobs = OrphanedJobs(queue.cancel)
         self._first_seen: dict[tuple[str, int], float] = {}
@@ -408,7 +430,7 @@ class RunObserver:
             observations_of_missing, tasks = await self._observe_missing(missing_runs)
             observations |= observations_of_missing
             runs, missing_runs = [*runs, *tasks], [*missing_runs, *tasks]
-        await self._record_native(runs, snapshot, missing_runs, observations)
+        await self._complete_scripts(runs, snapshot, observations)
         for run_id, verdict in (await self._record_requeues(runs, snapshot)).items():
             observation = observations.get(run_id)
             if observation is not None and observation.state == "waiting":
@@ -455,12 +477,13 @@ class RunObserver:
                 first_seen = self._first_seen.setdefault(
                     (bundle.run_id, newest_attempt), time.time()
                 )
-                runs.append(_ObservedRun(bundle, records, first_seen))
+                is_script = descent.is_file(bundle.folder / FILENAME)
+                runs.append(_ObservedRun(bundle, records, is_script, first_seen))
         return runs
 
     def _select_jobs(self, run: _ObservedRun, snapshot: Snapshot) -> Sequence[SlurmJob]:
         """The jobs that may belong to a run. Any user can write a run's id into a comment, so once the run's job is known, no other counts."""
-        jobs = self._native_recorder.select_jobs(run.bundle, run.parent, snapshot)
+        jobs = snapshot.by_run.get(run.parent, ())
         if run.scheduler_id is None:
             return jobs
         job_id = run.scheduler_id.partition("_")[0]
@@ -546,6 +569,10 @@ class RunObserver:
             observation = observe_execution(last, now)
             if run.is_array:
                 return observation.model_copy(update={"scheduler_id": run.scheduler_id})
+            if run.is_script:
+                self._link_gone(run, last.nodes)
+                observation = with_start(observation, last.start, last.nodes)
+                return with_exit(observation, last.exit_code, last.signal)
             job = EndedJob(last.scheduler_id, last.nodes)
             return explain_end(observation, run.bundle, run.records, job)
         if now - _submitted_at(run.records) < _SETTLE_S:
@@ -556,45 +583,67 @@ class RunObserver:
                 if run.records.attempts
                 else unanswered_observation(self._history.last_error, now)
             )
+        if run.is_script and not run.is_array:
+            self._link_gone(run, "")
         return lost_observation(run.scheduler_id, now, accounting=self._history.is_available)
 
-    async def _record_native(
+    def _link_gone(self, run: _ObservedRun, nodes: str) -> None:
+        """Link the log of a script's job that left the queue. Blocking."""
+        if run.bundle.is_own:
+            parent, _, task = (run.scheduler_id or "").partition("_")
+            index = int(task) if task.isdecimal() else None
+            host = next(iter(expand(nodes)), "")
+            link_output(run.bundle, PatternValues(parent, parent, index, host), self._paths)
+
+    async def _complete_scripts(
         self,
         runs: Sequence[_ObservedRun],
         snapshot: Snapshot,
-        missing_runs: Sequence[_ObservedRun],
-        observations: Mapping[str, Observation],
+        observations: dict[str, Observation],
     ) -> None:
-        """Write the records of runs without a launcher."""
-        native, jobs = await asyncio.to_thread(self._native_runs, runs, snapshot)
-        if not native:
-            return
-        await self._native_recorder.record(jobs)
-        for run in native:
-            if run not in missing_runs or run.is_array or run.scheduler_id is None:
-                continue
-            executions = (await self._history.get([run.scheduler_id])).get(run.scheduler_id)
-            observation = observations.get(run.bundle.run_id)
-            if executions:
-                await asyncio.to_thread(
-                    self._native_recorder.write_executions, run.bundle, executions
-                )
-            elif observation is not None and observation.verdict == "LOST":
-                await asyncio.to_thread(
-                    self._native_recorder.link_logs, run.bundle, run.scheduler_id
-                )
-
-    def _native_runs(
-        self, runs: Sequence[_ObservedRun], snapshot: Snapshot
-    ) -> tuple[list[_ObservedRun], list[tuple[BundleReader, SlurmJob]]]:
-        own_runs = [run for run in runs if run.bundle.is_own]
-        native = [run for run in own_runs if self._native_recorder.sending(run.bundle) is not None]
-        jobs = [
-            pair
-            for run in native
-            for pair in _pair_with_jobs(run, self._select_jobs(run, snapshot))
+        """For this user's scripts in the queue: link their logs, once for each start, and add the exit codes of failed ones."""
+        started = [
+            (bundle, job)
+            for run in runs
+            if run.is_script and run.bundle.is_own
+            for bundle, job in _pair_with_jobs(run, self._select_jobs(run, snapshot))
+            if job.state not in WAITING and job.started_at is not None
         ]
-        return native, jobs
+        unlinked = [
+            (bundle, job)
+            for bundle, job in started
+            if (bundle.run_id, job.started_at) not in self._linked
+        ]
+        unknown = await asyncio.to_thread(
+            lambda: {
+                job.job_id: bundle for bundle, job in unlinked if read_job_files(bundle) is None
+            }
+        )
+        failed = [(bundle, job) for bundle, job in started if job.state == "FAILED"]
+        unasked = {job.job_id for _, job in failed if (job.job_id, job.ends_at) not in self._exits}
+        known = await query_scripts(self._client, [*unknown, *unasked])
+        for bundle, job in failed:
+            if job.job_id in known:
+                self._exits[job.job_id, job.ends_at] = known[job.job_id].exit
+            status = self._exits.get((job.job_id, job.ends_at))
+            if status is not None and bundle.run_id in observations:
+                observations[bundle.run_id] = with_exit(observations[bundle.run_id], *status)
+        files = [(bundle, known[job].files) for job, bundle in unknown.items() if job in known]
+        await asyncio.to_thread(self._link, files, unlinked)
+
+    def _link(
+        self,
+        files: Sequence[tuple[BundleReader, JobFiles]],
+        jobs: Sequence[tuple[BundleReader, SlurmJob]],
+    ) -> None:
+        for bundle, job_files in files:
+            with contextlib.suppress(StorageError):
+                write_job_files(bundle, job_files)
+        for bundle, job in jobs:
+            host = next(iter(expand(job.node_list)), "")
+            values = PatternValues(job.job_id, job.array_job_id, bundle.index, host)
+            link_output(bundle, values, self._paths)
+            self._linked.add((bundle.run_id, job.started_at))
 
     async def _record_requeues(
         self, runs: Sequence[_ObservedRun], snapshot: Snapshot
@@ -691,6 +740,8 @@ def _observe_jobs(
     observations: dict[str, Observation] = {}
     for job in jobs:
         observation = observe(job, now)
+        if run.is_script:
+            observation = with_start(observation, job.started_at, job.node_list)
         observations |= {
             f"{run.parent}.{index}": observation for index in job.first_tasks(_MAX_TASKS_PER_ROW)
         }
@@ -716,6 +767,8 @@ def _observe_job(run: _ObservedRun, job: SlurmJob, now: float) -> Observation:
         observation = observation.model_copy(
             update={"time": _after_last(run.records, observation.time)}
         )
+    if run.is_script:
+        return with_start(observation, job.started_at, job.node_list)
     return explain_end(
         observation, run.bundle, run.records, EndedJob(job.scheduler_id, job.node_list)
     )

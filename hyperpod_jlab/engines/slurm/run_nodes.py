@@ -25,14 +25,13 @@ from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.engines.forwarding import LOOPBACK, LocalEnd, bind, serve_tcp
 from hyperpod_jlab.engines.protocol import Shell
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.connection import SshTarget, parse_ssh_error, ssh_process
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id
-from hyperpod_jlab.engines.slurm.native import read_sending
 from hyperpod_jlab.engines.slurm.observe import newest
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.rows import expand
-from hyperpod_jlab.engines.slurm.ssh import Ssh
+from hyperpod_jlab.engines.slurm.ssh import LoginNode, Ssh
+from hyperpod_jlab.engines.slurm.ssh_errors import parse_ssh_error
 from hyperpod_jlab.engines.slurm.transport import LocalTransport
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -91,19 +90,17 @@ class RunNodes:
         address = (await self._client.query(argv)).split()[0]
         if isinstance(self._transport, LocalTransport):
             await serve_tcp(address, port, end)
-        await _forward_by_ssh(await self._transport.target(), f"{address}:{port}", end)
+        await _forward_by_ssh(await self._transport.login_node(), f"{address}:{port}", end)
 
     async def _find(self, bundle: BundleReader) -> tuple[SlurmJob, list[str]]:
         """The run's job, and its nodes by rank."""
         await asyncio.to_thread(bundle.check_own, "open")
         records = await asyncio.to_thread(bundle.read)
-        sending = await asyncio.to_thread(read_sending, bundle)
-        adopted = sending.adopted if sending is not None else None
-        job = _find_job(records, bundle, adopted, await self._queue.own_jobs())
+        job = _find_job(records, bundle, await self._queue.own_jobs())
         if job is None or job.state != "RUNNING":
             self._queue.forget()
             snapshot = await self._queue.user_queue.get(0.0)
-            job = _find_job(records, bundle, adopted, snapshot)
+            job = _find_job(records, bundle, snapshot)
         if job is None or job.state != "RUNNING":
             state = job.state.lower() if job is not None else "not in the queue"
             raise ConflictError(
@@ -127,14 +124,10 @@ def step_arguments(job: SlurmJob, node: str) -> list[str]:
     ]
 
 
-def _find_job(
-    records: RunRecords, bundle: BundleReader, adopted: str | None, snapshot: Snapshot
-) -> SlurmJob | None:
+def _find_job(records: RunRecords, bundle: BundleReader, snapshot: Snapshot) -> SlurmJob | None:
     """A run's job among those of this user."""
     known = scheduler_id(records, bundle.index)
     jobs = snapshot.by_run.get(records.head.run_id, [])
-    if adopted is not None:
-        jobs = [job for job in snapshot.jobs if adopted in {job.job_id, job.array_job_id}]
     if known is not None:
         known_job = known.partition("_")[0]
         jobs = [job for job in jobs if known_job in {job.job_id, job.array_job_id}]
@@ -155,12 +148,11 @@ def _nodes_by_rank(records: RunRecords, allocated: tuple[str, ...]) -> list[str]
     return known if len(set(known)) == len(nodes) else nodes
 
 
-async def _forward_by_ssh(target: SshTarget, destination: str, end: LocalEnd) -> NoReturn:
+async def _forward_by_ssh(login_node: LoginNode, destination: str, end: LocalEnd) -> NoReturn:
     """Run ``ssh -L`` until cancelled. Its far command ends with this process: it waits for the end of its input."""
     marker = secrets.token_hex(12)
     with bind(end.port) as free:
         local_port = int(free.getsockname()[1])
-    argv = target.forward_args(f"{LOOPBACK}:{local_port}:{destination}")
     problems: list[str] = []
     opened = asyncio.Event()
 
@@ -170,7 +162,8 @@ async def _forward_by_ssh(target: SshTarget, destination: str, end: LocalEnd) ->
             if opened.is_set():
                 end.on_problem(f"{destination}: {problems[-1]}")
 
-    async with ssh_process([*argv, f"echo {marker}; exec cat"]) as process:
+    forward = f"{LOOPBACK}:{local_port}:{destination}"
+    async with login_node.forwarding(forward, f"echo {marker}; exec cat") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         reading = asyncio.ensure_future(read_problems(process.stderr))
@@ -184,6 +177,6 @@ async def _forward_by_ssh(target: SshTarget, destination: str, end: LocalEnd) ->
     text = "\n".join(problems[-20:])
     if opened.is_set():
         raise UnreachableError(
-            f"the connection to {target.address.text} broke: {text[-300:]}", code="connection_lost"
+            f"the connection to {login_node.text} broke: {text[-300:]}", code="connection_lost"
         )
-    raise parse_ssh_error(target.address.text, text, target.command_line)
+    raise parse_ssh_error(login_node.text, text, login_node.command_line)

@@ -1,291 +1,420 @@
-"""Slurm's commands on login nodes, over OpenSSH, with fail-over.
+"""Slurm's commands on login nodes, by OpenSSH.
 
-Why OpenSSH's own client with a shared connection (ControlMaster), and not asyncssh: it is installed
-wherever Slurm's users log in, and it reads their setup, ``~/.ssh/config`` with jump hosts and
-ProxyCommand (such as Session Manager's), known_hosts, agents, certificates, FIDO keys and GSSAPI,
-of which a library supports only a part. It needs no extra package, and the distribution maintains
-it. A command over an open connection costs a small process here and a session there.
+OpenSSH is installed wherever Slurm's users log in, and it reads their setup: ``~/.ssh/config`` with jump hosts and ProxyCommand (such
+as Session Manager's), known_hosts, agents, certificates, FIDO keys and GSSAPI. An unknown or changed host key is an error.
 
-Each process has its own connections (see `SshConnection`): we leave nothing behind on either side,
-and
-processes need not coordinate. The price is one log-in for each ``hpj`` in a terminal; the server
-logs in once.
+The first command logs in and leaves a master (ControlMaster, ControlPersist) for the others, with a socket in a private folder.
+`Ssh.close` ends it; otherwise it ends some minutes after the last command.
 
-We never accept host keys: an unknown or changed host key is an error.
+For a command, ``/bin/sh`` on the login node reads a function and its call. No login shell reads a word of it, and if it arrives only in
+part, nothing runs. ssh's exit code 255 means that the connection broke, and that the command may have run: only an idempotent one is
+sent again, and after a submit the caller looks for the job.
 
-The first login node in the list that answers is used. If one is slow, the next one is tried in
-parallel. A node that does not answer is skipped for a growing pause, then retried in the
-background, and used again when it answers. A command that certainly did not run goes to the next
-node; one that may have run is sent again only if it is idempotent.
+The first login node in the list that answers is used. One that does not is skipped for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
-import hashlib
-import json
 import os
+import re
 import secrets
+import shlex
+import shutil
+import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path, PurePosixPath
 
-from hyperpod_jlab.aws.clusters import NO_LOGIN_NODES, find_login_nodes
-from hyperpod_jlab.aws.session import Aws, home_region
-from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.config import SlurmCluster
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    InvalidInputError,
-    UnreachableError,
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, UnreachableError
+from hyperpod_jlab.engines.slurm.login_nodes import (
+    LoginNodeDiscovery,
+    current_user_key,
+    rotate_hosts,
 )
-from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.engines.slurm.connection import (
-    LoginAddress,
-    Remote,
-    SocketFolder,
-    SshTarget,
-    SshTimeouts,
-    repeatable,
-)
-from hyperpod_jlab.engines.slurm.login_node import LoginNode, UnansweredError
+from hyperpod_jlab.engines.slurm.ssh_errors import combined_error, parse_ssh_error
 from hyperpod_jlab.engines.slurm.transport import (
     ANSWER_LOST,
     COMMAND_TIMEOUT,
+    KEPT_VARIABLES,
+    PREFIXES,
+    TIME_FORMAT,
     CommandOutput,
     LocalTransport,
+    no_answer_error,
 )
 
-# --------------------------------------------------------------------------------------------------
-# Assigns login nodes to users: spread over the nodes, and always the same node for each user.
+CONNECT_S = 20.0
+"""Seconds for connecting and logging in."""
+
+ALIVE_S = 5
+"""Seconds between ssh's keep-alive probes; three without a response end the connection."""
+
+IDLE_S = 300
+"""Seconds after which an idle connection is closed."""
+
+RETRY_S = 120.0
+"""Seconds for which a login node that failed is skipped."""
+
+SESSIONS = 8
+"""Concurrent commands over one connection; sshd allows 10 (MaxSessions). ssh opens another connection for a command that is refused."""
+
+_STALE_S = 600.0
+"""Age in seconds from which an empty folder belongs to a process that was killed."""
+
+_DEFAULT_PATH = "/opt/slurm/bin:/usr/local/slurm/bin"
+"""Folders with Slurm's commands that HyperPod and others add to PATH in profiles, which ssh does not read for a command."""
+
+_READ_ONLY = frozenset({"squeue", "sinfo", "sacct", "sdiag", "sprio", "sshare", "sstat", "sreport"})
+_READ_ONLY_SUBCOMMANDS = {
+    "scontrol": frozenset({"show", "ping", "version", "listpids"}),
+    "sacctmgr": frozenset({"show", "list", "version"}),
+}
+_ADDRESS = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._@+\\-]*)@)?"
+    r"(?:(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]*)|\[(?P<ip>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?)\])"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
 
 
-def rotate_hosts(hosts: Sequence[str], user_key: str) -> list[str]:
-    """The hosts in a user's order: it starts at a host derived from the name and wraps around.
+def repeatable(argv: Sequence[str]) -> bool:
+    """Whether the command is idempotent: it only reads, or ends something."""
+    program, args = PurePosixPath(argv[0]).name, argv[1:]
+    if program in _READ_ONLY:
+        return True
+    if program == "sbatch":
+        return "--test-only" in args
+    if program == "scancel":
+        return not any(arg.startswith(("-s", "--signal")) for arg in args)
+    first = next((arg for arg in args if not arg.startswith("-")), "")
+    return first in _READ_ONLY_SUBCOMMANDS.get(program, ())
 
-    So the users of a failed host do not all move to the same next one.
+
+def command_script(argv: Sequence[str], stdin: bytes, marker: str, config: SlurmCluster) -> bytes:
+    """What ``/bin/sh`` reads for one command. The marker precedes the command's output: start-up files may print some.
+
+    Raises:
+        InvalidInputError: An argument or the input contains a NUL.
     """
-    if not hosts:
-        return []
-    first = int.from_bytes(hashlib.sha256(user_key.encode()).digest()[:8], "big") % len(hosts)
-    return [*hosts[first:], *hosts[:first]]
+    text = stdin.decode("utf-8", "surrogateescape")
+    if "\0" in "".join([*argv, text]):
+        raise InvalidInputError(f"{argv[0]} does not accept a NUL character")
+    prefixes = "|".join(name.removesuffix("_") for name in PREFIXES)
+    variables = TIME_FORMAT | ({"SLURM_CONF": config.slurm_conf} if config.slurm_conf else {})
+    command = shlex.join(_with_folder(argv, config))
+    lines = [
+        "hpj_run() {",
+        rf"printf '\n%s\n' {marker}; printf '\n%s\n' {marker} >&2",
+        f"for hpj in $(env | grep -Eo '^({prefixes})_[A-Za-z0-9_]*='); do",
+        f'case ${{hpj%=}} in {"|".join(sorted(KEPT_VARIABLES))}) ;; *) unset "${{hpj%=}}" ;; esac; done',
+        f"{_path(config)}; export PATH",
+        *(f"{name}={shlex.quote(value)}; export {name}" for name, value in variables.items()),
+        f"printf %s {shlex.quote(text)} | {command}" if text else f"{command} </dev/null",
+        "}",
+        "hpj_run",
+        "",
+    ]
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
 
 
-def current_user_key() -> str:
-    """A key for the current user. In Studio all users have the same user name on their machines, so there the key is the space's."""
-    studio = find_studio()
-    if studio is not None and studio.space is not None:
-        return f"{studio.domain_id}/{studio.space}"
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a uid without a name
-        return str(os.getuid())
+def _with_folder(argv: Sequence[str], config: SlurmCluster) -> list[str]:
+    return [str(PurePosixPath(config.commands or "", argv[0])), *argv[1:]]
 
 
-# --------------------------------------------------------------------------------------------------
-# Login nodes discovered through AWS, for a cluster whose configuration names its HyperPod cluster
-# and no login nodes.
-#
-# All processes of a user share the result for some minutes, so that a command line does not query
-# AWS each time.
-
-_TTL_S = 900.0
-"""Seconds for which the result is cached, unless none of the login nodes answers."""
-
-_REFRESH_PAUSE_S = 60.0
-"""Seconds between two queries while none of them answers."""
+def _path(config: SlurmCluster) -> str:
+    folder = config.commands
+    return f"PATH={shlex.quote(folder)}:$PATH" if folder else f"PATH=$PATH:{_DEFAULT_PATH}"
 
 
-@dataclass(frozen=True)
-class LoginNodes:
-    """AWS's response: hosts, and notes for the user."""
+class UnansweredError(Exception):
+    """A login node did not answer a command, because of `error`; the command `may_have_run`."""
 
-    hosts: tuple[str, ...]
-    note: str | None
+    def __init__(self, error: HyperpodError, *, may_have_run: bool) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.may_have_run = may_have_run
 
 
-class LoginNodeDiscovery:
-    """The login nodes of a HyperPod cluster.
+class LoginNode:
+    """A login node, and the connection that its commands share.
 
     Args:
-        cluster: Its name or ARN.
+        text: ``[user@]host[:port]``, with an IPv6 address in ``[...]``; the host may be a ``Host`` of ssh's configuration.
+        config: The cluster's configuration.
+
+    Raises:
+        InvalidInputError: The format is invalid; ssh might read it as an option.
     """
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
+    def __init__(self, text: str, config: SlurmCluster) -> None:
+        match = _ADDRESS.fullmatch(text)
+        if match is None or not 1 <= int(match["port"] or 22) <= 65535:
+            raise InvalidInputError(
+                f"{text!r} is not a valid login node",
+                code="invalid_login_node",
+                hint="use [user@]host or [user@]host:port; the host may be an alias of the ssh configuration",
+                detail={"field": "login_nodes", "value": text},
+            )
+        self.text = text
+        self.fault: HyperpodError | None = None
+        """Why it is skipped."""
+        self.retry_at = 0.0
+        file, user, port = config.ssh_config, match["user"] or config.user, match["port"]
+        self._address = [
+            *(["-F", str(Path(file).expanduser())] if file else ()),
+            *(["-l", user] if user else ()),
+            *(["-p", port] if port else ()),
+        ]
+        self._host = match["host"] or match["ip"]
+        self._socket: Path | None = None
+        self._sessions = asyncio.Semaphore(SESSIONS)
+        self._connecting: asyncio.Task[None] | None = None
 
-    async def get(self, *, refresh: bool = False) -> LoginNodes:
-        """The hosts.
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, as far as is known: the master removes its socket when it ends."""
+        return self._socket is not None and self._socket.exists()
 
-        Args:
-            refresh: Whether none of the last returned hosts answers, so that they may have been
-                replaced.
+    @property
+    def command_line(self) -> str:
+        """The command with which a user logs in from a terminal."""
+        return shlex.join(["ssh", *self._address, self._host])
+
+    def shell_line(self, command: str) -> str:
+        """The line with which a user runs a command of a login node's shell in a terminal."""
+        return shlex.join(["ssh", "-t", *self._address, self._host, command])
+
+    @contextlib.asynccontextmanager
+    async def forwarding(
+        self, forward: str, command: str
+    ) -> AsyncIterator[asyncio.subprocess.Process]:
+        """An ssh with pipes and a connection of its own, which forwards a port (``-L``) and runs a command."""
+        options = {
+            "ControlPath": "none",
+            "ClearAllForwardings": "no",
+            "ExitOnForwardFailure": "yes",
+            "LogLevel": "INFO",
+        }
+        process = await start_child(*self._ssh(command, "-L", forward, **options), env=_env())
+        try:
+            yield process
+        finally:
+            await end_child(process)
+
+    async def run(self, program: str, script: bytes, marker: str, timeout: float) -> CommandOutput:
+        """Run one command (see `command_script`); `program` is for messages.
 
         Raises:
-            HyperpodError: AWS does not answer, and nothing is cached.
+            UnansweredError: The login node did not answer; another one may be tried.
+            UnreachableError: It does not have the command, or the command timed out.
         """
-        path = await asyncio.to_thread(self._path)
-        age, cached = await asyncio.to_thread(_read, path)
-        if cached is not None and age < (_REFRESH_PAUSE_S if refresh else _TTL_S):
-            return cached
+        earlier_fault = self.fault
+        async with self._sessions:
+            if self.fault is not None and self.fault is not earlier_fault:
+                raise UnansweredError(self.fault, may_have_run=False)
+            try:
+                await self._connect()
+            except HyperpodError as error:
+                raise UnansweredError(error, may_have_run=False) from error
+            socket = self._socket
+            try:
+                code, out, err = await _call(self._ssh("/bin/sh"), timeout, script)
+            except TimeoutError:
+                # If it is the login node that hangs, the next command finds out by logging in.
+                await self._leave(socket)
+                raise no_answer_error(program, timeout, login_node=self.text) from None
+        begin = f"\n{marker}\n"
+        if not 0 <= code < 255:
+            await self._leave(socket)
+            lost = UnreachableError(
+                f"the connection to {self.text} broke",
+                code="connection_lost",
+                hint="try again",
+                detail={"login_node": self.text, "ssh": err[-300:]},
+            )
+            # A session of the master was refused, and no other connection could be made.
+            has_not_run = "connect to host" in err and begin not in out + err
+            raise UnansweredError(lost, may_have_run=not has_not_run)
+        if begin not in out:  # a forced command, or a shell that runs none
+            raise UnansweredError(self._parse_error(err + out), may_have_run=False)
+        if code == 127:
+            raise UnreachableError(
+                f"the Slurm command {program} is not on {self.text}",
+                code="no_slurm_client",
+                hint="set `commands` in the configuration of the cluster to the folder of the Slurm commands on the login node, such as /opt/slurm/bin",
+                detail={"command": program, "login_node": self.text},
+            )
+        return CommandOutput(code, out.partition(begin)[2], err.partition(begin)[2])
+
+    async def close(self) -> None:
+        """End the connection, or the attempt to open one."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        await self._control("exit")
+        await self._remove_socket()
+
+    async def _connect(self) -> None:
+        """Open the connection if there is none; concurrent callers share one attempt."""
+        if self.connected:
+            return
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._open())
+            self._connecting.add_done_callback(self._end_attempt)
+        await asyncio.shield(self._connecting)
+
+    def _end_attempt(self, task: asyncio.Task[None]) -> None:
+        self._connecting = None
+        if not task.cancelled():
+            task.exception()  # retrieves it: without waiters it is not a fault
+
+    async def _open(self) -> None:
+        """Log in, and leave the master behind."""
+        await self._remove_socket()
+        self._socket = await asyncio.to_thread(_make_folder) / "s"
+        persist = {"ControlMaster": "auto", "ControlPersist": str(IDLE_S)}
         try:
-            nodes = await find_login_nodes(Aws(region_of(self._cluster)), self._cluster)
-        except HyperpodError as error:
-            if cached is not None and error.code != NO_LOGIN_NODES:
-                return cached
-            raise _discovery_error(self._cluster, error) from error
-        login_nodes = LoginNodes(
-            tuple(instance.host for instance in nodes.instances if instance.host), nodes.note
-        )
-        await asyncio.to_thread(_write, path, login_nodes)
-        return login_nodes
+            code, out, err = await _call(self._ssh("true", **persist), CONNECT_S)
+            if code == 255 and "Connection closed by" in err:
+                # With ControlPersist, ssh drops what a ProxyCommand prints.
+                code, out, err = await _call(self._ssh("true"), CONNECT_S)
+        except asyncio.CancelledError:  # only `close` cancels it
+            raise UnreachableError("the connection was closed", code="closed") from None
+        except TimeoutError:
+            raise UnreachableError(
+                f"{self.text} does not answer",
+                code="login_hangs",
+                hint="try again, or ask your cluster administrator",
+                detail={"login_node": self.text},
+            ) from None
+        if code != 0:
+            await self._control("exit")
+            raise self._parse_error(err + out)
 
-    def _path(self) -> Path:
-        """The cache file for the same cluster of the same account."""
-        key_parts = [self._cluster, home_region() or "", *map(os.environ.get, _ACCOUNT)]
-        digest = hashlib.sha256("\0".join(part or "" for part in key_parts).encode()).hexdigest()
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        return base / "hyperpod-jlab" / "slurm" / f"login-{digest[:16]}.json"
+    async def _leave(self, socket: Path | None) -> None:
+        """Let a connection end when the commands that use it have ended, and use a new one."""
+        if self._socket is socket:
+            await self._control("stop")
+
+    async def _control(self, word: str) -> None:
+        """Tell the master, if there is one, to end now (``exit``) or after its commands (``stop``)."""
+        if self.connected:
+            with contextlib.suppress(TimeoutError):
+                await _call(self._ssh(None, "-O", word), 5)
+
+    async def _remove_socket(self) -> None:
+        if self._socket is not None:
+            await asyncio.to_thread(shutil.rmtree, self._socket.parent, ignore_errors=True)
+            self._socket = None
+
+    def _parse_error(self, text: str) -> HyperpodError:
+        return parse_ssh_error(self.text, text, self.command_line)
+
+    def _ssh(self, command: str | None, *args: str, **options: str) -> list[str]:
+        """The command of ssh. These are the options that must not vary; the user's configuration decides the rest."""
+        settings = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "UpdateHostKeys": "no",
+            "LogLevel": "ERROR",
+            "ConnectTimeout": str(max(1, int(CONNECT_S / 2))),
+            "ServerAliveInterval": str(ALIVE_S),
+            "ServerAliveCountMax": "3",
+            "ControlMaster": "no",
+            "ControlPath": str(self._socket or "none").replace("%", "%%"),
+            "ControlPersist": "no",
+            "ClearAllForwardings": "yes",
+            "ForwardAgent": "no",
+            "ForwardX11": "no",
+            "PermitLocalCommand": "no",
+            "RemoteCommand": "none",
+            "RequestTTY": "no",
+            **options,
+        }
+        pairs = [arg for name, value in settings.items() for arg in ("-o", f"{name}={value}")]
+        words = [command] if command is not None else []
+        return ["ssh", *pairs, *args, *self._address, "--", self._host, *words]
 
 
-_ACCOUNT = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_ENDPOINT_URL")
-"""Variables that select the AWS account."""
+def _make_folder() -> Path:
+    """A new private folder for a socket. It is in /tmp, because a socket's path has at most 104 bytes and TMPDIR is often too long."""
+    parent = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder in it that only this user may enter
+    for left in parent.glob("hpj-ssh-*"):
+        with contextlib.suppress(OSError):  # not empty, or another user's
+            if time.time() - left.stat().st_mtime > _STALE_S:
+                left.rmdir()
+    return Path(tempfile.mkdtemp(prefix="hpj-ssh-", dir=parent))
 
 
-def _read(path: Path) -> tuple[float, LoginNodes | None]:
-    """The cached hosts and their age in seconds. An unreadable file counts as missing."""
-    try:
-        age = time.time() - path.stat().st_mtime
-        data = json.loads(path.read_text(encoding="utf-8"))
-        login_nodes = LoginNodes(tuple(map(str, data["hosts"])), data["note"] and str(data["note"]))
-    except (OSError, ValueError, TypeError, KeyError):
-        return 0.0, None
-    return (age, login_nodes) if age >= 0 and login_nodes.hosts else (0.0, None)
+def _env() -> dict[str, str]:
+    """Nobody could answer the prompt of a jump host."""
+    return {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}
 
 
-def _write(path: Path, login_nodes: LoginNodes) -> None:
-    """Save the hosts; if that fails, AWS is queried more often."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({"hosts": login_nodes.hosts, "note": login_nodes.note}))
-        temporary.replace(path)
+async def _call(command: Sequence[str], timeout: float, stdin: bytes = b"") -> tuple[int, str, str]:
+    """Run ssh to its end; its exit code and outputs.
 
-
-def _discovery_error(cluster: str, error: HyperpodError) -> HyperpodError:
-    if error.code == NO_LOGIN_NODES:
-        return error
-    hint = 'set them in the configuration: login_nodes = ["HOST"]'
-    return UnreachableError(
-        f"AWS does not list the login nodes of {cluster}: {error.message}",
-        code=error.code,
-        hint=f"{error.hint}; or {hint}" if error.hint else hint,
-        detail={**error.detail, "field": "login_nodes"},
-    )
-
-
-_MIN_RETRY_S = 15.0
-_MAX_RETRY_S = 600.0
-
-_IMPORTANT_CODES = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
-"""Codes that a user must see first when login nodes have different faults."""
-
-
-@dataclass(eq=False)
-class _Candidate:
-    """A login node, and whether it is skipped."""
-
-    node: LoginNode
-    fault: HyperpodError | None = None
-    retry_pause: float = 0.0
-    retry_at: float = 0.0
-    probe: asyncio.Task[None] | None = None
-
-    def mark_failed(self, error: HyperpodError) -> None:
-        """Skip the login node for a while: longer if a retry failed, but not if several commands report the same failure."""
-        now = time.monotonic()
-        if self.fault is None or now >= self.retry_at:
-            self.retry_pause = min(self.retry_pause * 2 or _MIN_RETRY_S, _MAX_RETRY_S)
-            self.retry_at = now + self.retry_pause
-        self.fault = error
-
-    def mark_reachable(self) -> None:
-        """Clear the failures."""
-        self.fault, self.retry_pause, self.retry_at = None, 0.0, 0.0
+    Raises:
+        TimeoutError: It takes longer than `timeout` seconds.
+        UnreachableError: It is not installed.
+    """
+    # Files and not pipes: a master, or its ProxyCommand, may keep the outputs open.
+    with contextlib.ExitStack() as stack:
+        given, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        given.write(stdin)
+        given.seek(0)
+        try:
+            process = await start_child(*command, env=_env(), stdin=given, stdout=out, stderr=err)
+        except OSError as error:
+            raise UnreachableError(
+                "ssh is not installed on this machine",
+                code="no_ssh",
+                hint="install the OpenSSH client",
+                detail={"ssh": str(error)},
+            ) from error
+        try:
+            code = await asyncio.wait_for(process.wait(), timeout)
+        finally:
+            await end_child(process)
+        out.seek(0)
+        err.seek(0)
+        return code, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace")
 
 
 class Ssh:
-    """Runs the commands on the first login node that answers.
-
-    Args:
-        login_nodes: ``[user@]host[:port]``.
-        discovery: Finds login nodes when none is configured.
-        user_key: The user's key, from which the first login node is derived. None: use them in list
-            order.
-        user: The user for entries that name none.
-        config: File for ``ssh -F``; None for ssh's own.
-        commands: Folder of Slurm's commands there, or None for those on PATH.
-        slurm_conf: Slurm's configuration file there, or None for its own.
-        timeouts: The timeouts for a login node.
+    """Runs the commands of a cluster on the first login node that answers.
 
     Raises:
-        InvalidInputError: No login node is given, or one is invalid.
+        InvalidInputError: The configuration has no login node, or an invalid one.
     """
 
-    def __init__(
-        self,
-        login_nodes: Sequence[str],
-        *,
-        discovery: LoginNodeDiscovery | None = None,
-        user_key: str | None = None,
-        user: str | None = None,
-        config: str | None = None,
-        commands: str | None = None,
-        slurm_conf: str | None = None,
-        timeouts: SshTimeouts | None = None,
-    ) -> None:
-        if not login_nodes and discovery is None:
+    def __init__(self, config: SlurmCluster) -> None:
+        if not config.login_nodes and config.hyperpod is None:
             raise InvalidInputError(
                 'transport = "ssh" needs login_nodes',
                 code="no_login_nodes",
                 hint='set login_nodes = ["login-1", "login-2"] in the configuration, or the HyperPod cluster: hyperpod = "NAME"',
                 detail={"field": "login_nodes"},
             )
-        self._user = user
-        self._user_key = user_key
-        self._addresses = self._ordered_addresses(login_nodes)
-        self._discovery = None if login_nodes else discovery
-        self._note: str | None = None
-        self._finding = asyncio.Lock()
         self._config = config
-        self._commands = commands
-        self._slurm_conf = slurm_conf
-        self._timeouts = timeouts or SshTimeouts()
-        self._folder: SocketFolder | None = None
-        self._candidates: list[_Candidate] = []
+        self._discovery: LoginNodeDiscovery | None = None
+        if not config.login_nodes and config.hyperpod is not None:
+            self._discovery = LoginNodeDiscovery(config.hyperpod)
+        self._finding = asyncio.Lock()
+        self._note: str | None = None
+        self._nodes = self._make_nodes(config.login_nodes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes from the discovery, then skipped login nodes, why they are skipped, and which one is used instead; empty while the first one is used."""
-        faults = [candidate for candidate in self._candidates if candidate.fault is not None]
-        used_node = next(
-            (candidate.node for candidate in self._candidates if candidate.fault is None), None
-        )
-        instead = (
-            f"; {used_node.address.text} is used"
-            if used_node is not None and used_node.connected
-            else ""
-        )
-        fault_messages = (
-            f"{candidate.fault.message}{instead}"
-            for candidate in faults
-            if candidate.fault is not None
-        )
-        return (*((self._note,) if self._note else ()), *fault_messages)
+        """AWS's note, then why login nodes are skipped, and which one is used instead; empty while the first one is used."""
+        used = next((node for node in self._nodes if node.fault is None), None)
+        instead = f"; {used.text} is used" if used is not None and used.connected else ""
+        faults = [node.fault.message for node in self._nodes if node.fault is not None]
+        return (*([self._note] if self._note else ()), *(fault + instead for fault in faults))
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
@@ -294,230 +423,96 @@ class Ssh:
 
         Raises:
             DeniedError: No login node accepts us, or a host key has changed.
-            UnreachableError: No login node answers, the command is missing or times out; with code
-                ``answer_lost``, it may have run.
-            InvalidInputError: The arguments cannot be sent, or ssh's configuration is invalid.
+            InvalidInputError: An argument contains a NUL, or ssh's configuration is invalid.
         """
-        is_repeatable = repeatable(argv)
-        remote = Remote(argv, self._commands, self._slurm_conf, waits_for_input=not is_repeatable)
-        if remote.waits_for_input and b"\0" in stdin:
-            raise InvalidInputError(f"{argv[0]} does not accept a script with a NUL character")
+        marker = secrets.token_hex(12)
+        script = command_script(argv, stdin, marker, self._config)
         while True:
-            faults: list[HyperpodError] = []
-            output = await self._run_on_first(remote, stdin, timeout, faults)
-            if output is not None:
-                return output
-            if not faults or not await self._discover_others():
-                raise _combined_error(faults)
+            faults: dict[LoginNode, HyperpodError] = {}
+            queue = deque(await self._in_order())
+            while queue:
+                node = queue.popleft()
+                try:
+                    output = await node.run(argv[0], script, marker, timeout)
+                except UnansweredError as unanswered:
+                    error = unanswered.error
+                    if node not in self._nodes:  # this transport was closed
+                        raise error from unanswered
+                    node.fault, node.retry_at = error, time.monotonic() + RETRY_S
+                    if unanswered.may_have_run and not repeatable(argv):
+                        raise _answer_lost_error(argv[0], node, error) from unanswered
+                    if unanswered.may_have_run and node not in faults:
+                        queue.append(node)  # a new connection may be all that it needs
+                    faults[node] = error
+                else:
+                    node.fault = None
+                    return output
+            if not await self._discover_others():
+                raise combined_error(faults.values())
 
     async def shell_line(self, argv: Sequence[str]) -> str:
         """The line with which a user runs a command in a terminal of this machine, on the login node in use."""
-        remote = Remote(argv, self._commands, self._slurm_conf)
-        return (await self.target()).shell_line(remote.shell)
+        conf = self._config.slurm_conf
+        assignment = f"SLURM_CONF={shlex.quote(conf)} " if conf else ""
+        command = shlex.join(_with_folder(argv, self._config))
+        node = await self.login_node()
+        return node.shell_line(f'env "{_path(self._config)}" {assignment}{command}')
 
-    async def target(self) -> SshTarget:
-        """How to connect to the login node in use."""
-        candidates = await self._sorted_candidates()
-        used = next((one for one in candidates if one.node.connected), candidates[0])
-        return used.node.target
-
-    async def _run_on_first(
-        self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
-    ) -> CommandOutput | None:
-        """Run the command on the first login node that accepts it; None when none does, with the causes in `faults`."""
-        queue = await self._sorted_candidates()
-        while (candidate := await self._first_reachable(queue, faults)) is not None:
-            queue.remove(candidate)
-            try:
-                output = await candidate.node.run(remote, stdin, timeout)
-            except UnansweredError as fault:
-                if not candidate.node.connected:  # otherwise it is back
-                    candidate.mark_failed(fault.error)
-                if fault.may_have_run and remote.waits_for_input:
-                    raise _answer_lost_error(remote.argv[0], candidate.node, fault.error) from fault
-                faults.append(fault.error)
-            else:
-                candidate.mark_reachable()
-                return output
-        return None
+    async def login_node(self) -> LoginNode:
+        """The login node in use."""
+        nodes = await self._in_order()
+        return next((node for node in nodes if node.connected), nodes[0])
 
     async def close(self) -> None:
         """End all connections."""
-        candidates, self._candidates = self._candidates, []
-        probes = [candidate.probe for candidate in candidates if candidate.probe is not None]
-        for probe in probes:
-            probe.cancel()
-        await asyncio.gather(*probes, return_exceptions=True)
-        await asyncio.gather(*(candidate.node.close() for candidate in candidates))
-        if self._folder is not None:
-            await asyncio.to_thread(self._folder.close)
-            self._folder = None
+        nodes, self._nodes = self._nodes, self._make_nodes(self._config.login_nodes)
+        await asyncio.gather(*(node.close() for node in nodes))
 
-    async def _sorted_candidates(self) -> list[_Candidate]:
-        """The login nodes in the order to try: those without a fault first. Those whose pause is over are retried in parallel."""
-        if not self._candidates:
-            await self._discover()
-        healthy = [candidate for candidate in self._candidates if candidate.fault is None]
-        faulty = [candidate for candidate in self._candidates if candidate.fault is not None]
-        if healthy:
-            for candidate in faulty:
-                if time.monotonic() >= candidate.retry_at:
-                    self._start_probe(candidate)
-        return [*healthy, *sorted(faulty, key=lambda candidate: candidate.retry_at)]
-
-    async def _discover(self) -> None:
-        """Discover the login nodes if none is configured; connects to none yet."""
+    async def _in_order(self) -> list[LoginNode]:
+        """The login nodes in the order to try: those that failed a short while ago come last."""
         async with self._finding:
-            if self._candidates:
-                return
-            addresses = self._addresses
-            if self._discovery is not None:
-                login_nodes = await self._discovery.get()
-                self._note, addresses = login_nodes.note, self._ordered_addresses(login_nodes.hosts)
-            self._candidates = [_Candidate(self._node(address)) for address in addresses]
+            if not self._nodes and self._discovery is not None:
+                found = await self._discovery.get()
+                self._note, self._nodes = found.note, self._make_nodes(found.hosts)
+        now = time.monotonic()
+        skipped = [node for node in self._nodes if node.fault is not None and now < node.retry_at]
+        usable = [node for node in self._nodes if node not in skipped]
+        return usable + sorted(skipped, key=lambda node: node.retry_at)
 
     async def _discover_others(self) -> bool:
         """Look for login nodes other than those that did not answer, and switch to them; returns whether there are any."""
         if self._discovery is None:
             return False
         async with self._finding:
-            login_nodes = await self._discovery.get(refresh=True)
-            known_candidates = {candidate.node.address: candidate for candidate in self._candidates}
-            addresses = self._ordered_addresses(login_nodes.hosts)
-            if set(addresses) <= known_candidates.keys():
+            found = await self._discovery.get(refresh=True)
+            known = {node.text: node for node in self._nodes}
+            if set(found.hosts) <= known.keys():
                 return False
-            self._note = login_nodes.note
-            self._candidates = [
-                known_candidates[address]
-                if address in known_candidates
-                else _Candidate(self._node(address))
-                for address in addresses
-            ]
-            removed = [
-                candidate
-                for address, candidate in known_candidates.items()
-                if address not in addresses
-            ]
-            await asyncio.gather(*(candidate.node.close() for candidate in removed))
+            nodes = [known.pop(node.text, node) for node in self._make_nodes(found.hosts)]
+            self._note, self._nodes = found.note, nodes
+            await asyncio.gather(*(node.close() for node in known.values()))
             return True
 
-    def _ordered_addresses(self, hosts: Sequence[str]) -> list[LoginAddress]:
-        """The addresses in the order to try."""
-        unique_hosts = list(dict.fromkeys(hosts))
-        ordered_hosts = (
-            unique_hosts if self._user_key is None else rotate_hosts(unique_hosts, self._user_key)
-        )
-        return [LoginAddress.parse(text, self._user) for text in ordered_hosts]
-
-    def _node(self, address: LoginAddress) -> LoginNode:
-        folder = self._folder = self._folder or SocketFolder()
-        return LoginNode(address, folder.path, self._config, self._timeouts)
-
-    async def _first_reachable(
-        self, queue: list[_Candidate], faults: list[HyperpodError]
-    ) -> _Candidate | None:
-        """The first candidate that is connected or accepts a connection; None when none does.
-
-        The next candidate is tried when one fails or is slow. Failed ones are removed, and their
-        errors are added to `faults`.
-        """
-        probed: list[_Candidate] = []
-        while queue and all(
-            candidate in self._candidates for candidate in queue
-        ):  # otherwise the transport was closed
-            for candidate in queue:
-                if candidate.node.connected:
-                    return candidate
-            for candidate in probed:
-                if candidate.probe is None and candidate in queue:
-                    queue.remove(candidate)
-                    faults.append(candidate.fault or candidate.node.timeout_error())
-            unprobed = [candidate for candidate in queue if candidate not in probed]
-            if unprobed:
-                self._start_probe(unprobed[0])
-                probed.append(unprobed[0])
-            next_after = self._timeouts.next_node if len(unprobed) > 1 else None
-            await self._wait_for_probe(queue, probed, next_after)
-        return None
-
-    async def _wait_for_probe(
-        self, queue: list[_Candidate], probed: list[_Candidate], wait_s: float | None
-    ) -> None:
-        """Wait until one of them has answered; those that exceed this time are set aside."""
-        probes = [candidate.probe for candidate in queue if candidate.probe is not None]
-        if not probes:
-            return
-        finished, _ = await asyncio.wait(
-            probes, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
-        )
-        for probe in finished:
-            if not probe.cancelled():
-                probe.result()  # a bug of ours is not the login node's fault
-        for candidate in probed:
-            if not finished and candidate.probe is not None:
-                candidate.mark_failed(candidate.node.timeout_error())
-
-    def _start_probe(self, candidate: _Candidate) -> asyncio.Task[None]:
-        if candidate.probe is None:
-            candidate.probe = asyncio.create_task(self._probe(candidate))
-        return candidate.probe
-
-    async def _probe(self, candidate: _Candidate) -> None:
-        """Check whether a login node answers."""
-        try:
-            await candidate.node.connect()
-            candidate.mark_reachable()
-        except UnansweredError as fault:
-            candidate.mark_failed(fault.error)
-        finally:
-            candidate.probe = None
+    def _make_nodes(self, hosts: Sequence[str]) -> list[LoginNode]:
+        ordered = rotate_hosts(list(dict.fromkeys(hosts)), current_user_key())
+        return [LoginNode(host, self._config) for host in ordered]
 
 
 def _answer_lost_error(program: str, node: LoginNode, error: HyperpodError) -> UnreachableError:
     return UnreachableError(
-        f"the result of {program} on {node.address.text} is unknown: {error.message}",
+        f"the result of {program} on {node.text} is unknown: {error.message}",
         code=ANSWER_LOST,
         hint="check whether it was done before you try again",
-        detail={"command": program, "login_node": node.address.text, "cause": error.code},
+        detail={"command": program, "login_node": node.text, "cause": error.code},
     )
-
-
-def _combined_error(faults: list[HyperpodError]) -> HyperpodError:
-    """One error that combines the faults of all login nodes."""
-    if not faults:
-        return UnreachableError("the connection was closed", code="closed", hint="try again")
-    if len(faults) == 1:
-        return faults[0]
-    ranks = {code: rank for rank, code in enumerate(_IMPORTANT_CODES)}
-    first = min(faults, key=lambda fault: ranks.get(fault.code, len(ranks)))
-    have_same_code = len({fault.code for fault in faults}) == 1
-    kind = DeniedError if first.code in ranks else UnreachableError
-    return kind(
-        "no login node can be used: " + "; ".join(fault.message for fault in faults),
-        code=first.code if have_same_code or first.code in ranks else "no_login_node",
-        hint=first.hint,
-        detail={"faults": [fault.to_dict() for fault in faults]},
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# The transport that a cluster's configuration selects.
 
 
 def build_transport(config: SlurmCluster) -> Ssh | LocalTransport:
     """Create the transport for the cluster's commands.
 
     Raises:
-        InvalidInputError: No login node is given, or one is invalid.
+        InvalidInputError: The configuration has no login node, or an invalid one.
     """
     if config.transport == "ssh":
-        return Ssh(
-            config.login_nodes,
-            discovery=LoginNodeDiscovery(config.hyperpod) if config.hyperpod is not None else None,
-            user_key=current_user_key(),
-            user=config.user,
-            config=config.ssh_config,
-            commands=config.commands,
-            slurm_conf=config.slurm_conf,
-        )
+        return Ssh(config)
     return LocalTransport(config.commands, config.slurm_conf)

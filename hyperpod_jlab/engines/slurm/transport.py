@@ -1,18 +1,16 @@
-"""The transport interface for Slurm's commands, and its results."""
+"""How Slurm's commands run: the interface, and the way for a machine that has them itself."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import shlex
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hyperpod_jlab.core.child_process import start_child
+from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.errors import UnreachableError
 
 TIME_FORMAT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
@@ -29,6 +27,9 @@ ANSWER_LOST = "answer_lost"
 
 COMMAND_TIMEOUT = 75.0
 """Command timeout in seconds. Slurm's own timeout for a controller is shorter (MessageTimeout, 10 s, several times)."""
+
+_JUPYTERS = ("JPY_", "JUPYTER")
+"""Prefixes of variables with this server's own keys: a script that is submitted unchanged inherits the environment, as with sbatch."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Transport(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user about the transport, such as a fail-over to another login node; newest last."""
+        """What a user must know of it, such as that another login node is used; newest last."""
         ...
 
     async def close(self) -> None:
@@ -64,15 +65,18 @@ class Transport(Protocol):
         ...
 
 
-# --------------------------------------------------------------------------------------------------
-# Slurm's commands on this machine: a login node, or a Studio space with Slurm's client installed.
-
-_JUPYTERS = ("JPY_", "JUPYTER")
-"""Prefixes of variables with this server's own keys: a script that is submitted unchanged inherits the environment, as with sbatch."""
+def no_answer_error(program: str, timeout: float, **detail: str) -> UnreachableError:
+    """The error for a command that timed out."""
+    return UnreachableError(
+        f"the Slurm command {program} timed out after {timeout:g} s",
+        code="no_answer",
+        hint="try again; check the controller with: scontrol ping",
+        detail={"command": program, **detail},
+    )
 
 
 class LocalTransport:
-    """Runs the commands as child processes.
+    """Runs the commands on this machine: a login node, or a Studio space with Slurm's client.
 
     Args:
         commands: Folder of Slurm's commands, or None for those on PATH.
@@ -83,28 +87,28 @@ class LocalTransport:
 
     def __init__(self, commands: str | None = None, slurm_conf: str | None = None) -> None:
         self._commands = commands
-        self._slurm_conf = slurm_conf
+        self._slurm_conf = {"SLURM_CONF": slurm_conf} if slurm_conf is not None else {}
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
     ) -> CommandOutput:
         """Run one command to its end (see `Transport.run`)."""
-        process = await self._start(argv)
+        program = self._program(argv)
         try:
-            async with asyncio.timeout(timeout):
-                out, err = await process.communicate(stdin)
-        except TimeoutError:
+            process = await start_child(program, *argv[1:], env=self._environment())
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             raise UnreachableError(
-                f"the Slurm command {argv[0]} timed out after {timeout:g} s",
-                code="no_answer",
-                hint="try again; check the controller with: scontrol ping",
-                detail={"command": argv[0]},
-            ) from None
+                f"the Slurm command {argv[0]} is not on this machine",
+                code="no_slurm_client",
+                hint='install the Slurm client, set commands to its folder, or set transport = "ssh"',
+                detail={"command": program},
+            ) from error
+        try:
+            out, err = await asyncio.wait_for(process.communicate(stdin), timeout)
+        except TimeoutError:
+            raise no_answer_error(argv[0], timeout) from None
         finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            await end_child(process)
         code = process.returncode or 0
         return CommandOutput(
             128 - code if code < 0 else code,
@@ -114,26 +118,14 @@ class LocalTransport:
 
     async def shell_line(self, argv: Sequence[str]) -> str:
         """The line with which a user runs a command in a terminal of this machine, quoted for a shell."""
-        conf = ["env", f"SLURM_CONF={self._slurm_conf}"] if self._slurm_conf is not None else []
-        return shlex.join([*conf, self._program(argv), *argv[1:]])
+        conf = [f"{name}={value}" for name, value in self._slurm_conf.items()]
+        return shlex.join([*(["env", *conf] if conf else []), self._program(argv), *argv[1:]])
 
     async def close(self) -> None:
         """There is nothing to close."""
 
     def _program(self, argv: Sequence[str]) -> str:
         return str(Path(self._commands) / argv[0]) if self._commands else argv[0]
-
-    async def _start(self, argv: Sequence[str]) -> asyncio.subprocess.Process:
-        program = self._program(argv)
-        try:
-            return await start_child(program, *argv[1:], env=self._environment())
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
-            raise UnreachableError(
-                f"the Slurm command {argv[0]} is not on this machine",
-                code="no_slurm_client",
-                hint='install the Slurm client, set commands to its folder, or set transport = "ssh"',
-                detail={"command": program},
-            ) from error
 
     def _environment(self) -> dict[str, str]:
         """This process's environment without the variables that would change the commands' behaviour, for example inside of a job."""
@@ -142,6 +134,4 @@ class LocalTransport:
             for name, value in os.environ.items()
             if name in KEPT_VARIABLES or not name.startswith((*PREFIXES, *_JUPYTERS))
         }
-        if self._slurm_conf is not None:
-            environment["SLURM_CONF"] = self._slurm_conf
-        return environment | TIME_FORMAT
+        return environment | self._slurm_conf | TIME_FORMAT

@@ -5,7 +5,7 @@
     rows = await pods.rows()                                      # {"name": row}; the first time
     after the list, then at once
     version = await pods.changed(pods.version, timeout=60)        # waits for a change
-    PodLog(client, ns, name, "pytorch", news=pods.one(name))      # changes of one row only
+    pods.row_watch(name)                                          # changes of one row only
 
 Closing is optional: a watch ends after 90 s without a caller, and the next call restarts it.
 """

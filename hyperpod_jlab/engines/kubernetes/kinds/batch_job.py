@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Kind,
     KindInput,
     Rendezvous,
     build_head,
-    int_label,
+    count_or_one,
+    mapping_at,
     pod_template,
 )
 
 
-class BatchJob:
+class BatchJob(Kind):
     """An indexed Job: the pod with index 0 is the master.
 
     A pod that was evicted or lost with its node is replaced. Any other failed pod ends the job or,
@@ -28,18 +30,14 @@ class BatchJob:
     version = "v1"
     plural = "jobs"
     container = "run"
-    labels_pods = True
-    suspend_path: tuple[str, ...] = ("spec",)
+    reason = "the cluster has no training operator"
+    runs_arrays = True
+    replaces_failed_pods = True
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """An indexed pod's host name is the job's name with its index; the service has the job's name."""
         master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
         return Rendezvous("$(JOB_COMPLETION_INDEX)", master)
-
-    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
-        """The launcher itself."""
-        del nodes
-        return list(command)
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object; its pods stay when it ends."""
@@ -104,9 +102,11 @@ class BatchJob:
         """By the job controller's label."""
         return f"batch.kubernetes.io/job-name={name}"
 
-    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """Its completion index."""
-        return int_label(pod, "batch.kubernetes.io/job-completion-index")
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+        """Those that run at once."""
+        parallel, completions = count_or_one(spec.get("parallelism")), spec.get("completions")
+        count = min(parallel, count_or_one(completions)) if completions is not None else parallel
+        return [(count, mapping_at(spec, "template", "spec"))]
 
 
 _RETRIES_PER_INDEX = "backoffLimitPerIndex"

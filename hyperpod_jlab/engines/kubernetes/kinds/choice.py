@@ -13,7 +13,7 @@ from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob, parse_image_version
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob, operator_version
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 
 # --------------------------------------------------------------------------------------------------
@@ -30,10 +30,6 @@ def find_kind(document: Mapping[str, Any]) -> Kind | None:
     kind = KIND_BY_NAME.get(str(document.get("kind")))
     group = str(document.get("apiVersion", "")).partition("/")[0]
     return kind if kind is not None and kind.group == group else None
-
-
-_EXPLICIT_ONLY = frozenset({"HyperPodPyTorchJob"})
-"""Not chosen for a run that names no kind: the images must contain the agent."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
         RefusedError: The cluster does not offer the spec's kind or runtime.
     """
     if spec.array is not None:
-        return KindChoice(KIND_BY_NAME["Job"], "the tasks of an array are the pods of a Job")
+        return KindChoice(BatchJob(), "the tasks of an array are the pods of a Job")
     requested = spec.kubernetes.kind
     if installed.kinds is None:
         kind = KIND_BY_NAME[requested or KINDS[0].name]
@@ -92,19 +88,12 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
             _with_runtime(KIND_BY_NAME[requested], installed, runtime), "the spec requires it"
         )
     usable_kinds = [kind for kind in KINDS if _is_usable(kind, installed, runtime)]
-    for kind in usable_kinds:
-        if kind.name not in installed.denied:
-            preferred = [other.name for other in usable_kinds[: usable_kinds.index(kind)]]
-            reason = (
-                f"you do not have the permission to create a {preferred[0]}"
-                if preferred
-                else _REASONS[kind.name]
-            )
-            return KindChoice(_with_runtime(kind, installed, runtime), reason)
-    if usable_kinds:  # the API server reports the missing permission
-        return KindChoice(
-            _with_runtime(usable_kinds[0], installed, runtime), _REASONS[usable_kinds[0].name]
-        )
+    permitted = [kind for kind in usable_kinds if kind.name not in installed.denied]
+    for kind in permitted or usable_kinds:  # the API server reports a missing permission
+        reason = kind.reason or ""
+        if kind is not usable_kinds[0]:
+            reason = f"you do not have the permission to create a {usable_kinds[0].name}"
+        return KindChoice(_with_runtime(kind, installed, runtime), reason)
     raise RefusedError(
         "the cluster has no kind of object that a run can use",
         code="no_such_kind",
@@ -113,22 +102,11 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
     )
 
 
-_REASONS = {
-    "PyTorchJob": "the cluster has Kubeflow's training operator",
-    "TrainJob": "the cluster has Kubeflow Trainer, but no PyTorchJob",
-    "Job": "the cluster has no training operator",
-}
-
-
 def _is_usable(kind: Kind, installed: InstalledKinds, runtime: str | None) -> bool:
     """Whether a run that names no kind may use this one."""
-    if kind.name not in (installed.kinds or ()) or kind.name in _EXPLICIT_ONLY:
+    if kind.name not in (installed.kinds or ()) or kind.reason is None:
         return False
-    return kind.name != "TrainJob" or not _lacks_runtime(installed, runtime)
-
-
-def _lacks_runtime(installed: InstalledKinds, runtime: str | None) -> bool:
-    return runtime is None and installed.runtimes == ()
+    return not isinstance(kind, TrainJob) or runtime is not None or installed.runtimes != ()
 
 
 def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) -> Kind:
@@ -161,8 +139,6 @@ def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) ->
 # Discovery of the kinds that a cluster has.
 
 _TRAINER = f"/apis/{TrainJob.group}/{TrainJob.version}"
-_OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
-_OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
 
 
 async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
@@ -185,20 +161,6 @@ async def discover(client: KubeClient, namespace: str) -> InstalledKinds:
     runtimes = await _runtimes(client, namespace) if TrainJob.name in kinds else ()
     operator = await operator_version(client) if PyTorchJob.name in kinds else None
     return InstalledKinds(kinds, runtimes, operator=operator)
-
-
-async def operator_version(client: KubeClient) -> str | None:
-    """The version of Kubeflow's training operator; None when unknown: few users may read its namespace."""
-    try:
-        response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
-    except (NotFoundError, DeniedError):
-        return None
-    for item in response.get("items") or []:
-        for container in item["spec"]["template"]["spec"]["containers"]:
-            version = parse_image_version(str(container.get("image")))
-            if version is not None:
-                return version
-    return None
 
 
 async def _is_served(client: KubeClient, kind: Kind) -> bool | None:

@@ -7,13 +7,15 @@ variables (torchrun's own) contain the pod's rank. They are removed before the r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     RUN_LABEL,
+    Kind,
     KindInput,
     Rendezvous,
     build_head,
@@ -75,7 +77,7 @@ _END_CONDITIONS = {
 """Final conditions by type in lower case; the published schema does not list them."""
 
 
-class HyperPodPyTorchJob:
+class HyperPodPyTorchJob(Kind):
     """One replica spec with all pods."""
 
     name = "HyperPodPyTorchJob"
@@ -83,8 +85,9 @@ class HyperPodPyTorchJob:
     version = "v1"
     plural = "hyperpodpytorchjobs"
     container = "pytorch-job-container"
-    labels_pods = True
-    suspend_path: tuple[str, ...] = ("spec", "runPolicy")
+    suspend_path = ("spec", "runPolicy")
+    replicas_field = "replicaSpecs"
+    is_hyperpods = True
 
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """Rank and master are the agent's variables, which exist only in the process that it starts."""
@@ -132,10 +135,20 @@ class HyperPodPyTorchJob:
             },
         }
 
-    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None."""
-        del manifest
-        return []
+    def resume_findings(self, namespace: str, operator: str | None) -> Iterator[Finding]:
+        """None: its own operator resumes it."""
+        del namespace, operator
+        yield from ()
+
+    def image_findings(self) -> Iterator[Finding]:
+        """The agent."""
+        yield Finding(
+            level="warning",
+            code="needs_agent",
+            message="the image must have the program hyperpodrun, which is not checked",
+            hint="install hyperpod-elastic-agent in it, or choose the kind PyTorchJob",
+            field="environment.image",
+        )
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """From its conditions, whose types are compared case-insensitively."""

@@ -1,16 +1,19 @@
-"""The interface of an object kind that can run a run."""
+"""What the kinds of objects that run a run have in common."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import AlarmCode
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 
 # --------------------------------------------------------------------------------------------------
 # Failure messages from the operators' conditions. The texts are those of the training operator 1.8
@@ -276,43 +279,55 @@ class KindInput:
     stop_on: Sequence[AlarmCode] = ()
 
 
-class Kind(Protocol):
-    """A kind of object that runs a run.
+class Kind(ABC):
+    """A kind of object that runs a run: what differs from the others."""
 
-    Attributes:
-        name: The object's ``kind``.
-        group: Its API group, such as ``kubeflow.org``.
-        version: The API version.
-        plural: Its name in paths.
-        container: The container of its pods in which the launcher runs.
-        labels_pods: Whether its pods can have our labels, such as the run's.
-        suspend_path: The path to the part with ``suspend``.
-    """
+    name: ClassVar[str]
+    """The object's ``kind``."""
+    group: ClassVar[str]
+    """Its API group, such as ``kubeflow.org``."""
+    version: ClassVar[str]
+    plural: ClassVar[str]
+    """Its name in paths."""
+    container: ClassVar[str]
+    """The container of its pods in which the launcher runs."""
+    suspend_path: ClassVar[tuple[str, ...]] = ("spec",)
+    """The path to the part with ``suspend``."""
+    replicas_field: ClassVar[str | None] = None
+    """The field of its spec that lists its replica types, each with a pod template."""
+    reason: ClassVar[str | None] = None
+    """Why a run that names no kind becomes this one; None if it never does."""
+    labels_pods: ClassVar[bool] = True
+    """Whether its pods can have our labels, such as the run's."""
+    is_hyperpods: ClassVar[bool] = False
+    """Whether it exists on HyperPod only."""
+    is_resumable: ClassVar[bool] = False
+    """Whether HyperPod's auto-resume is on by default."""
+    runs_arrays: ClassVar[bool] = False
+    replaces_failed_pods: ClassVar[bool] = False
+    """Whether an own manifest's pods are replaced when they fail."""
+    restarts_forever: ClassVar[bool] = False
+    """Whether it restarts pods without a limit."""
 
-    name: str
-    group: str
-    version: str
-    plural: str
-    container: str
-    labels_pods: bool
-    suspend_path: tuple[str, ...]
-
+    @abstractmethod
     def rendezvous(self, name: str, nodes: int) -> Rendezvous:
         """How the launchers of an object with this name and this many pods find each other."""
-        ...
 
     def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
         """The container's command for a launcher's command: the same, or wrapped in the kind's program."""
-        ...
+        del nodes
+        return list(command)
 
+    @abstractmethod
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object."""
-        ...
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Further objects that its pods need and that it owns; the owner reference is added once the object exists."""
-        ...
+        del manifest
+        return []
 
+    @abstractmethod
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """The object's observation of its run; unknown fields are ignored.
 
@@ -320,15 +335,79 @@ class Kind(Protocol):
             job: The object from the API server.
             now: When it was read (Unix seconds).
         """
-        ...
 
+    @abstractmethod
     def pods_selector(self, name: str) -> str:
         """The label selector of the pods of an object with this name."""
-        ...
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
         """A pod's rank among the run's nodes, from its labels; None when they do not contain it."""
-        ...
+        return int_label(pod, "batch.kubernetes.io/job-completion-index")
+
+    def replicas(self, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The replica types of an own manifest's spec, as far as they have the right shape."""
+        replicas = spec.get(self.replicas_field or "")
+        listed = list(replicas.values()) if isinstance(replicas, dict) else replicas
+        return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+        """The groups of identical pods that an object's spec requests: how many, and the pod's spec."""
+        return [
+            (count_or_one(replica.get("replicas")), mapping_at(replica, "template", "spec"))
+            for replica in self.replicas(spec)
+        ]
+
+    def resumed_form(self) -> Kind:
+        """The form that HyperPod resumes."""
+        return self
+
+    def resume_findings(self, namespace: str, operator: str | None) -> Iterator[Finding]:
+        """What prevents HyperPod from resuming a run; it does only what has no warning.
+
+        Args:
+            namespace: The job's namespace.
+            operator: The training operator's version; None when unknown.
+        """
+        del namespace, operator
+        yield Finding(
+            level="warning",
+            code="auto_resume_kind",
+            message=f"HyperPod does not resume a {self.name}",
+            hint="use PyTorchJob or HyperPodPyTorchJob, or give --no-auto-resume",
+            field="auto_resume",
+        )
+
+    def image_findings(self) -> Iterator[Finding]:
+        """What the image must have."""
+        yield from ()
+
+    async def check_runtime(self, client: KubeClient, namespace: str) -> list[Finding]:
+        """Errors in what the cluster defines for this kind.
+
+        Raises:
+            UnreachableError: The cluster does not answer.
+        """
+        del client, namespace
+        return []
+
+    async def check_manifest(
+        self, client: KubeClient, document: Mapping[str, Any]
+    ) -> list[Finding]:
+        """Findings about a user's own manifest, which is submitted unchanged."""
+        del client, document
+        return []
+
+
+def count_or_one(value: object) -> int:
+    """A count in a user's manifest; 1 when it is not one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
+
+
+def mapping_at(content: Any, *path: str) -> Mapping[str, Any]:
+    """A part of an object; empty when it is not there."""
+    for name in path:
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content if isinstance(content, Mapping) else {}
 
 
 def jobs_path(kind: Kind, namespace: str | None) -> str:

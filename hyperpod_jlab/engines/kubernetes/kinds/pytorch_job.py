@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Kind,
     KindInput,
     Rendezvous,
     build_head,
     find_labels,
     int_label,
+    mapping_at,
     pod_template,
 )
 
@@ -45,7 +49,7 @@ def resume_annotations(retries: int | None) -> dict[str, str]:
 
 def is_requested(document: Mapping[str, Any]) -> bool:
     """Whether a manifest has the annotation."""
-    annotations = _mapping(_mapping(document.get("metadata")).get("annotations"))
+    annotations = mapping_at(document, "metadata", "annotations")
     return str(annotations.get(ENABLED)).lower() == "true"
 
 
@@ -54,6 +58,24 @@ def parse_image_version(image: str) -> str | None:
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     match = re.fullmatch(r"v?(\d+\.\d+\.\d+)", tag)
     return match[1] if match else _TAGS.get(tag)
+
+
+_OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
+_OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
+
+
+async def operator_version(client: KubeClient) -> str | None:
+    """The version of Kubeflow's training operator; None when unknown: few users may read its namespace."""
+    try:
+        response: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
+    except (NotFoundError, DeniedError):
+        return None
+    for item in response.get("items") or []:
+        for container in item["spec"]["template"]["spec"]["containers"]:
+            version = parse_image_version(str(container.get("image")))
+            if version is not None:
+                return version
+    return None
 
 
 def find_obstacles(namespace: str, operator: str | None, field: str = _FIELD) -> Iterator[Finding]:
@@ -80,28 +102,6 @@ def find_obstacles(namespace: str, operator: str | None, field: str = _FIELD) ->
         )
 
 
-def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """The finding for patches of a job's master: a resumable job has none."""
-    for patch in patches:
-        if "Master" in _replicas(patch):
-            yield _finding(
-                "patch",
-                "a run that HyperPod resumes has only workers, but a patch names its Master",
-                "write the patch for template, which applies to all pods",
-                "kubernetes.patch",
-            )
-
-
-def wrong_kind_finding(name: str) -> Finding:
-    """The finding for a kind that HyperPod never resumes."""
-    return _finding(
-        "kind",
-        f"HyperPod does not resume a {name}",
-        "use PyTorchJob or HyperPodPyTorchJob, or give --no-auto-resume",
-        _FIELD,
-    )
-
-
 def unknown_operator_finding(field: str = _FIELD) -> Finding:
     """The finding when the version is unknown."""
     return _finding(
@@ -113,11 +113,16 @@ def unknown_operator_finding(field: str = _FIELD) -> Finding:
     )
 
 
-def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
-    """What prevents HyperPod from resuming an annotated manifest's job: pods with another restart policy."""
+def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
+    """The same for a user's own manifest, which is submitted unchanged."""
+    if not is_requested(document):
+        return
+    namespace = str(mapping_at(document, "metadata").get("namespace"))
+    yield from find_obstacles(namespace, operator, "source")
+    replicas = mapping_at(document, "spec", "pytorchReplicaSpecs")
     policies = {
-        name: str(_mapping(replica).get("restartPolicy") or "none")
-        for name, replica in _replicas(document).items()
+        name: str(mapping_at(replica).get("restartPolicy") or "none")
+        for name, replica in replicas.items()
     }
     wrong_policies = [
         f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY
@@ -127,31 +132,14 @@ def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterat
             "restart_policy",
             f"HyperPod resumes jobs only with restartPolicy: {RESTART_POLICY}, but this job has: {', '.join(wrong_policies)}",
             f"write restartPolicy: {RESTART_POLICY} for each of pytorchReplicaSpecs",
-            field,
+            "source",
         )
-
-
-def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
-    """The same for a user's own manifest, which is submitted unchanged."""
-    if not is_requested(document):
-        return
-    namespace = str(_mapping(document.get("metadata")).get("namespace"))
-    yield from find_obstacles(namespace, operator, "source")
-    yield from restart_policies(document, "source")
     if operator is None:
         yield unknown_operator_finding("source")
 
 
 def _finding(code: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
     return Finding(level=level, code=f"auto_resume_{code}", message=message, hint=hint, field=field)
-
-
-def _replicas(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
-
-
-def _mapping(content: object) -> Mapping[str, Any]:
-    return content if isinstance(content, Mapping) else {}
 
 
 _INDEX = {
@@ -170,7 +158,7 @@ fails too. The same number may be killed, or lose power, in pods that survive.
 """
 
 
-class PyTorchJob:
+class PyTorchJob(Kind):
     """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
 
     With a Master, the operator adds an init container to each worker. It fails repeatedly while the
@@ -188,8 +176,10 @@ class PyTorchJob:
     version = "v1"
     plural = "pytorchjobs"
     container = "pytorch"  # its webhook requires this name
-    labels_pods = True
-    suspend_path: tuple[str, ...] = ("spec", "runPolicy")
+    suspend_path = ("spec", "runPolicy")
+    replicas_field = "pytorchReplicaSpecs"
+    reason = "the cluster has Kubeflow's training operator"
+    is_resumable = True
 
     def __init__(self, *, resumed: bool = False) -> None:
         self.resumed = resumed
@@ -246,10 +236,24 @@ class PyTorchJob:
             },
         }
 
-    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None: the operator creates a service for each pod."""
-        del manifest
-        return []
+    def resumed_form(self) -> PyTorchJob:
+        """With workers only."""
+        return PyTorchJob(resumed=True)
+
+    def resume_findings(self, namespace: str, operator: str | None) -> Iterator[Finding]:
+        """AWS's conditions; an unknown operator is only information."""
+        obstacles = [*find_obstacles(namespace, operator)]
+        yield from obstacles
+        if not obstacles and operator is None:
+            yield unknown_operator_finding()
+
+    async def check_manifest(
+        self, client: KubeClient, document: Mapping[str, Any]
+    ) -> list[Finding]:
+        """Whether HyperPod can resume it, if it has the annotation."""
+        if not is_requested(document):
+            return []
+        return [*manifest_findings(document, await operator_version(client))]
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """From its conditions; succeeded only when all replicas are done."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Kind,
     KindInput,
     Rendezvous,
     build_head,
-    int_label,
+    count_or_one,
+    mapping_at,
     requests,
 )
 
@@ -25,7 +30,7 @@ class Runtime:
     kind: str = "ClusterTrainingRuntime"
 
 
-class TrainJob:
+class TrainJob(Kind):
     """The job ``node`` of a runtime, with our image and command.
 
     A running TrainJob has no condition (research); only the run's own records show that it runs.
@@ -37,7 +42,8 @@ class TrainJob:
     plural = "trainjobs"
     container = "node"
     labels_pods = False
-    suspend_path: tuple[str, ...] = ("spec",)
+    reason = "the cluster has Kubeflow Trainer, but no PyTorchJob"
+    restarts_forever = True  # what its runtime says counts
 
     def __init__(self, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or Runtime()
@@ -46,11 +52,6 @@ class TrainJob:
         """From the torch runtime's variables; the master's name is that of the pod's service."""
         del name, nodes
         return Rendezvous("$(PET_NODE_RANK)", "$(PET_MASTER_ADDR)")
-
-    def wrap(self, command: Sequence[str], nodes: int) -> list[str]:
-        """The launcher itself."""
-        del nodes
-        return list(command)
 
     def manifest(self, kind_input: KindInput) -> dict[str, Any]:
         """The object. It cannot set pod labels or a restart policy: both are the runtime's."""
@@ -89,11 +90,6 @@ class TrainJob:
             },
         }
 
-    def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """None: JobSet creates a service."""
-        del manifest
-        return []
-
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """From its conditions, and from its jobs' counts if the version has them."""
         active = conditions.active_conditions(job)
@@ -114,6 +110,43 @@ class TrainJob:
         """By JobSet's label; the set has the object's name."""
         return f"jobset.sigs.k8s.io/jobset-name={name}"
 
-    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The index in the underlying Job."""
-        return int_label(pod, "batch.kubernetes.io/job-completion-index")
+    def pods(self, spec: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+        """The trainer's nodes, as far as the object tells; the rest is in the runtime."""
+        trainer, overrides = mapping_at(spec, "trainer"), spec.get("podSpecOverrides")
+        selectors = [
+            mapping_at(override, "nodeSelector")
+            for override in (overrides if isinstance(overrides, list) else ())
+        ]
+        container = {"resources": mapping_at(trainer, "resourcesPerNode")}
+        pod = {"nodeSelector": next(filter(None, selectors), {}), "containers": [container]}
+        return [(count_or_one(trainer.get("numNodes")), pod)]
+
+    async def check_runtime(self, client: KubeClient, namespace: str) -> list[Finding]:
+        """Errors in the runtime; no findings if the user may not read it."""
+        runtime = self.runtime
+        api = f"/apis/{self.group}/{self.version}"
+        runtimes_path = f"{api}/clustertrainingruntimes"
+        if runtime.kind == "TrainingRuntime":
+            runtimes_path = f"{api}/namespaces/{namespace}/trainingruntimes"
+        try:
+            response = await client.get(f"{runtimes_path}/{runtime.name}")
+        except (DeniedError, NotFoundError):  # the webhook reports a missing one
+            return []
+        return runtime_findings(response, runtime)
+
+
+def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
+    """What a runtime's object lacks for a run with our launcher: a TrainJob cannot change that."""
+    jobs = mapping_at(response, "spec", "template", "spec").get("replicatedJobs") or []
+    node = next((job for job in jobs if mapping_at(job).get("name") == TrainJob.container), None)
+    pod = mapping_at(node, "template", "spec", "template", "spec")
+    names = [mapping_at(container).get("name") for container in pod.get("containers") or []]
+    if TrainJob.container not in names:
+        message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
+        hint = "set runtime in the configuration of the cluster to another one"
+        return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
+    if pod.get("restartPolicy") == "Never":
+        return []
+    message = f"the training runtime {runtime.name} restarts failed pods itself, regardless of max_restarts, and deletes them with their last log lines"
+    hint = "ask your cluster administrator for a runtime whose pods have the restart policy Never, so that max_restarts is respected"
+    return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]

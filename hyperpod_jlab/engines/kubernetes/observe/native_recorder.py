@@ -3,7 +3,7 @@
 The run's spec marks them: its source is ``native``. Their object is found like any run's
 (`poll.RunLocation`: the manifest in the bundle, or ``adopted.json`` for an external one), their
 pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are
-the pods' raw lines (`spool.RawPod`). Such bundles need nothing else.
+the pods' raw lines (`pod_log.PodLog`). Such bundles need nothing else.
 
 Any number of observers may write at once. A pod's first container of a node is its attempt 1; each
 restart, and each replacement pod, is the next. All observers write the same, and existing files
@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.core.errors import StorageError
-from hyperpod_jlab.engines.kubernetes.api.pod_log import Exit
+from hyperpod_jlab.engines.kubernetes.api.pod_state import Exit
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, assign_ranks
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import attempt_folders
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED_REASONS
 from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_reason
 from hyperpod_jlab.engines.native_records import NativeRecords, node_record, read_record
@@ -31,6 +30,7 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _NODE = re.compile(r"node-[0-9]+\.json")
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class PodRecorder:
 
     def _known_attempts(self, rank: int) -> dict[int, dict[str, Any]]:
         attempts = {}
-        for find_number, folder in attempt_folders(self._status):
+        for find_number, folder in _attempt_folders(self._status):
             record = read_record(folder / f"node-{rank}.json")
             if record:
                 attempts[find_number] = record
@@ -173,7 +173,7 @@ class PodRecorder:
     def _known_pods(self) -> dict[str, KnownPod]:
         """The recorded pods by uid, oldest first."""
         pods: dict[str, KnownPod] = {}
-        for _, folder in attempt_folders(self._status):
+        for _, folder in _attempt_folders(self._status):
             for name in filter(_NODE.fullmatch, _names(folder)):
                 record = read_record(folder / name)
                 if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
@@ -189,3 +189,9 @@ def _names(folder: Path) -> list[str]:
         return sorted(descent.list_names(folder))
     except OSError:
         return []
+
+
+def _attempt_folders(status: Path) -> list[tuple[int, Path]]:
+    """The folders of a run's attempts by number, oldest first."""
+    folders = [(_ATTEMPT.fullmatch(name), status / name) for name in _names(status)]
+    return sorted((int(match[1]), folder) for match, folder in folders if match is not None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hyperpod_jlab.core.quantities import parse_array, parse_ranges
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import (
+from hyperpod_jlab.engines.kubernetes.api.pod_state import (
     ContainerState,
     PodState,
     parse_timestamp,

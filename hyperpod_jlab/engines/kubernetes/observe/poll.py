@@ -16,7 +16,7 @@ from functools import partial
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodChanges
+from hyperpod_jlab.engines.kubernetes.api.pod_state import PodChanges
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path
 from hyperpod_jlab.engines.kubernetes.observe.pods import (
@@ -28,8 +28,7 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import (
     parse_pod,
     sort_pods,
 )
-from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept
-from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.storage.records import BundleReader
 
 _FEW = 4
@@ -53,10 +52,7 @@ class RunLocation:
         kind: The object's kind.
         namespace: Its namespace.
         name: Its name.
-        uid: The object's uid, for an adopted job: a later object of the same name is another one.
-            None for objects with their run's label.
         native: Whether its pods run without our launcher.
-        has_companions: Whether it has companion objects that are deleted after its end.
         array: The indices of an array, or of the array that a task belongs to; None for any other
             run.
         task: The index in the array's Job, for a task.
@@ -66,9 +62,7 @@ class RunLocation:
     kind: Kind
     namespace: str
     name: str
-    uid: str | None
     native: bool = False
-    has_companions: bool = False
     array: str | None = None
     task: int | None = None
 
@@ -279,7 +273,7 @@ class RunPoller:
                 )
             except NotFoundError:
                 self._deleted.put(location.run_id, None)
-            if job is not None and not _belongs_to(job, location):
+            if job is not None and job.run_id != location.run_id:
                 job = None
             path = f"/api/v1/namespaces/{location.namespace}/pods"
             try:
@@ -288,10 +282,6 @@ class RunPoller:
             except DeniedError:
                 pods = []
         return RunSnapshot(job, tuple(pods), asked_at)
-
-
-def _belongs_to(job: JobRow, location: RunLocation) -> bool:
-    return job.run_id == location.run_id if location.uid is None else job.uid == location.uid
 
 
 def task_location(array: RunLocation, index: int) -> RunLocation:
@@ -308,8 +298,6 @@ def _read_location(bundle: BundleReader) -> RunLocation:
         sent.kind,
         sent.namespace,
         sent.name,
-        adopted_uid(bundle),
         native=spec.source.kind == "native",
-        has_companions=any(not is_kept(companion) for companion in sent.companions),
         array=spec.array,
     )

@@ -11,16 +11,20 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError, UnreachableError
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, StorageError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair
 from hyperpod_jlab.core.state import StateContext, derive
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
-from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
+from hyperpod_jlab.engines.kubernetes.observe.pod_logs import (
+    PodLogFollower,
+    is_done,
+    mark_done,
+    note_lost,
+)
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, parse_indices
 from hyperpod_jlab.engines.kubernetes.observe.poll import (
     RunLocation,
@@ -28,7 +32,6 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import (
     RunSnapshot,
     task_location,
 )
-from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, mark_done
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
     between_attempts_observation,
@@ -37,8 +40,6 @@ from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     refine,
     retries_exhausted,
 )
-from hyperpod_jlab.engines.kubernetes.submit.companion_objects import remove
-from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES, ListCache
 from hyperpod_jlab.engines.kubernetes.tables.nodes import HEALTH_LABEL, node_facts
 from hyperpod_jlab.storage import descent
@@ -52,8 +53,8 @@ _MAX_BYTES = 1 << 20
 
 
 def has_restart_left(job_row: JobRow) -> bool:
-    """Whether a job may restart pods that have ended: a TrainJob's runtime may, and jobs that HyperPod resumes have OnFailure."""
-    return job_row.kind.name == TrainJob.name or is_requested(job_row.job)
+    """Whether a job may restart pods that have ended; jobs that HyperPod resumes have OnFailure."""
+    return job_row.kind.restarts_forever or is_requested(job_row.job)
 
 
 def is_over(
@@ -109,7 +110,7 @@ def _read_plan(bundle: BundleReader) -> dict[str, Any]:
 
 # --------------------------------------------------------------------------------------------------
 # Cleanup after a run: pods that continue after their job has failed, which the operator leaves
-# alone, and companion objects.
+# alone.
 
 _LOG = logging.getLogger(__name__)
 
@@ -127,7 +128,6 @@ class OrphanedPods:
     def __init__(self, connection: ClusterConnection) -> None:
         self._connection = connection
         self._seen_runs: set[str] = set()
-        self._native_runs: set[str] = set()
 
     async def end(
         self,
@@ -164,33 +164,13 @@ class OrphanedPods:
         if not is_overdue or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen_runs.update(pod.uid for pod in remaining_children)
-        if is_running and location.kind.name != TrainJob.name:  # it has a limit
+        if is_running and not location.kind.restarts_forever:
             return
         if is_running:  # its job would recreate its pods
             await self._delete(f"{location.path}/{location.name}", snapshot.job.uid)
             return
         for pod in remaining_children:
             await self._delete(f"/api/v1/namespaces/{location.namespace}/pods/{pod.name}", pod.uid)
-
-    async def remove_companions(self, bundle: BundleReader, location: RunLocation) -> None:
-        """Delete the companion objects of an ended run of this user: the manifest in the bundle lists them, whichever process sees the end.
-
-        Args:
-            bundle: The run.
-            location: Its job.
-        """
-        if not location.has_companions or bundle.run_id in self._native_runs:
-            return
-        if not await asyncio.to_thread(lambda: bundle.is_own):
-            return
-        self._native_runs.add(bundle.run_id)
-        try:
-            sent = await asyncio.to_thread(read_sent, bundle)
-            await remove(await self._connection.client(), sent)
-        except UnreachableError:
-            self._native_runs.discard(bundle.run_id)  # the next poll retries
-        except HyperpodError as error:
-            _LOG.warning("companion objects of %s were not removed: %s", bundle.run_id, error)
 
     async def _delete(self, path: str, uid: str) -> None:
         client = await self._connection.client()
@@ -354,9 +334,6 @@ _FINAL_READ_S = 30.0
 _REMOVAL = 10.0
 """Seconds after a run's end in which deleted pods may be followed by their job: deleting a namespace deletes pods first."""
 
-_JOB_FOLLOWS = 10.0
-"""Seconds in which a job ends once all of its pods have."""
-
 
 class RunTracker:
     """The runs of one cluster.
@@ -367,7 +344,7 @@ class RunTracker:
 
     def __init__(self, connection: ClusterConnection) -> None:
         self._poller = RunPoller(connection)
-        self._spooler = Spooler(connection, self._poller)
+        self._pod_logs = PodLogFollower(connection, self._poller)
         self._leftovers = OrphanedPods(connection)
         self._arrays = ArrayTaskTracker()
         self._cleanup_tasks: dict[str, asyncio.Task[bool]] = {}
@@ -423,10 +400,6 @@ class RunTracker:
             has_ended = observation is not None and observation.state == "ended"
             if observation is not None and has_ended:
                 await self._leftovers.end(bundle, location, snapshot, observation)
-            if location.has_companions and (
-                has_ended or await self._should_follow(bundle, location)
-            ):
-                await self._leftovers.remove_companions(bundle, location)
         for bundle, location in arrays:
             is_open = has_open_task(location.run_id, observations)
             snapshot = snapshots[location.run_id]
@@ -448,26 +421,12 @@ class RunTracker:
             for task in self._arrays.find_due(bundle, location, snapshots[location.run_id])
         ]
 
-    async def _should_follow(self, bundle: BundleReader, location: RunLocation) -> bool:
-        """Wait briefly for the end of a run's job if the records say that the run succeeded, because there may be no later poll; returns whether it ended."""
-        end = time.monotonic() + _JOB_FOLLOWS
-        while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
-            job = (await self._poller.refresh(location)).job
-            if job is None or job.observe(time.time()).state == "ended":
-                return True
-            await asyncio.sleep(0.5)
-        return False
-
-    async def remove_companions(self, bundle: BundleReader) -> None:
-        """Delete the companion objects of a run whose job has ended."""
-        await self._leftovers.remove_companions(bundle, await self._poller.locate(bundle))
-
     def _start_cleanup(
         self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
     ) -> None:
         """Continue to fetch a run's pod output; for an ended run, fetch all of it and then stop."""
         if snapshot.job is not None and snapshot.job.observe(snapshot.time).state != "ended":
-            self._spooler.follow(bundle, location)
+            self._pod_logs.follow(bundle, location)
         elif location.run_id not in self._cleanup_tasks:
             task = asyncio.create_task(self.catch_up(bundle, _FINAL_READ_S), name="hyperpod-end")
             self._cleanup_tasks[location.run_id] = task
@@ -499,14 +458,14 @@ class RunTracker:
         location = await self._poller.locate(bundle)
         if not location.native or await asyncio.to_thread(is_done, bundle):
             return False
-        is_complete = await self._spooler.catch_up(bundle, location, seconds)
+        is_complete = await self._pod_logs.catch_up(bundle, location, seconds)
         if is_complete is not None:
             snapshot = (await self._poller.get_all([location]))[location.run_id]
             if is_complete.issuperset(
                 pod.uid for pod in snapshot.pods
             ):  # otherwise a new pod has appeared meanwhile
                 await asyncio.to_thread(_record_end, bundle, snapshot)
-        problem = self._spooler.problem(bundle.run_id)
+        problem = self._pod_logs.problem(bundle.run_id)
         if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
             raise problem
         return True
@@ -517,7 +476,7 @@ class RunTracker:
         for task in cleanup_tasks:
             task.cancel()
         await asyncio.gather(*cleanup_tasks, return_exceptions=True)
-        await self._spooler.close()
+        await self._pod_logs.close()
 
     async def _locate_all(
         self, bundles: Sequence[BundleReader]
@@ -570,7 +529,7 @@ class RunTracker:
             return gone_observation(location, records, snapshot)
         if location.task is not None and _is_cancelled(records, snapshot):
             return None
-        retried = location.native and location.kind.name == BatchJob.name
+        retried = location.native and location.kind.replaces_failed_pods
         observation = refine(
             snapshot.job.observe(snapshot.time), snapshot.pods, records.head.nodes, retried=retried
         )
@@ -619,13 +578,6 @@ def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
     )
 
 
-def _has_succeeded(bundle: BundleReader) -> bool:
-    """Whether the records of this user's run say that it succeeded. Blocking."""
-    return bundle.is_own and (
-        derive(bundle.read(), StateContext(time.time(), "alive")).state == "succeeded"
-    )
-
-
 def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
     """Record that the output of a run is complete, after its job has ended or was deleted. Blocking."""
     records = bundle.read()
@@ -634,6 +586,8 @@ def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
             return
     elif snapshot.job.observe(snapshot.time).state != "ended":
         return
+    if not _has_logs(bundle):
+        note_lost(bundle)
     mark_done(bundle)
 
 

@@ -249,13 +249,9 @@ _NO_PYTHON = (
 )
 
 _NODE = re.compile(r"node-[0-9]+\.json")
-_LOG = re.compile(r".+\.log")
 _MAX_FILES = 1000
 """Maximum number of names to list and files to read."""
 _MAX_BYTES = 1 << 20
-_MAX_TEXT = 300
-_TAIL_BYTES = 1 << 16
-"""Bytes at the end of a log that are searched for its last output."""
 
 
 def explain_end(observation: Observation, bundle: BundleReader, records: RunRecords) -> Observation:

@@ -1,4 +1,4 @@
-"""Companion objects in the cluster: created before their run's job, rolled back if the job is rejected, deleted after the run's end.
+"""Companion objects in the cluster: created after their run's job, which owns them, so that Kubernetes deletes them with it.
 
 The run's label and the user's name mark the run's own. An existing object is used unchanged if it
 matches, and is never modified or deleted.
@@ -22,14 +22,12 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
-from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels, jobs_path
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept, title
 from hyperpod_jlab.engines.kubernetes.submit.create import (
     build_owner_reference,
     find_difference,
     is_same_run,
-    is_same_user,
 )
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent
 
@@ -38,63 +36,33 @@ _DELETE_TIMEOUT_S = 20.0
 _PAUSE_S = 0.3
 
 
-async def make(client: KubeClient, sent: Sent) -> None:
-    """Create a run's missing companions.
+async def make(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
+    """Create a run's missing companions. The job owns them, except those that the user keeps.
 
     Raises:
-        HyperpodError: A companion cannot be created, or its name is taken; the run's other
-            companions are then deleted.
+        UnreachableError: The cluster does not answer; another submit of the run continues.
+        HyperpodError: A companion cannot be created, or its name is taken; the job is then deleted.
     """
+    owner = {"ownerReferences": [build_owner_reference(job)]}
     for document in sent.companions:
+        metadata = {**document["metadata"], **({} if is_kept(document) else owner)}
         try:
-            await _make(client, document)
-        except HyperpodError as error:
-            await delete_companions(client, sent)
-            raise _describe_error(error, document) from error
-        except asyncio.CancelledError:
-            await delete_companions(client, sent)
+            await _make(client, {**document, "metadata": metadata})
+        except UnreachableError:
             raise
+        except HyperpodError as error:
+            with contextlib.suppress(HyperpodError):
+                await client.delete(sent.object_path, propagationPolicy="Background")
+            raise _describe_error(error, document) from error
 
 
-async def adopt(client: KubeClient, sent: Sent, job: Mapping[str, Any]) -> None:
-    """Make a job own its companions, so that Kubernetes deletes them with the job. We delete them without that too, so a missing permission is ignored."""
-    patch = {"metadata": {"ownerReferences": [build_owner_reference(job)]}}
+async def are_made(client: KubeClient, sent: Sent) -> bool:
+    """Whether all companions exist; those that this user may not read count as existing."""
     for document in sent.companions:
-        with contextlib.suppress(HyperpodError):
-            object_path, existing = await _find(client, document)
-            if existing is not None and is_same_run(existing, document) and not is_kept(document):
-                await client.patch(object_path, patch)
-
-
-async def delete_companions(client: KubeClient, sent: Sent) -> None:
-    """Delete the companions of a run whose job was never created; while the job exists, they stay."""
-    with contextlib.suppress(HyperpodError):
-        try:
-            if is_same_run(await client.get(sent.object_path), sent.document):
-                return
-        except (NotFoundError, DeniedError):
-            pass
-    for document in sent.companions:
-        with contextlib.suppress(HyperpodError):
-            await _remove(client, document)
-
-
-async def remove(client: KubeClient, sent: Sent) -> None:
-    """Delete the companions of an ended run, except those that the user keeps.
-
-    Raises:
-        UnreachableError: The cluster does not answer.
-        DeniedError: This user lacks the permission.
-    """
-    problem: HyperpodError | None = None
-    for document in sent.companions:
-        if not is_kept(document):
-            try:
-                await _remove(client, document)
-            except HyperpodError as error:
-                problem = error
-    if problem is not None:
-        raise problem
+        with contextlib.suppress(DeniedError):
+            if (await _find(client, document))[1] is None:
+                return False
+    return True
 
 
 async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Finding]:
@@ -106,7 +74,7 @@ async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Fi
     for document in sent.companions:
         try:
             _, existing = await _find(client, document)
-            is_usable = existing is None or await _is_usable(client, existing, document)
+            is_usable = existing is None or _is_usable(existing, document)
         except UnreachableError:
             raise
         except HyperpodError as error:
@@ -178,26 +146,18 @@ async def _is_created(client: KubeClient, path: str, document: Mapping[str, Any]
     try:
         await client.post(path, document, fieldValidation="Strict")
     except ConflictError:
-        object_path, existing = await _find(client, document)
+        _, existing = await _find(client, document)
     except UnreachableError:  # the response may have been lost
-        object_path, existing = await _find(client, document)
+        _, existing = await _find(client, document)
         if existing is None:
             raise
     else:
         return True
-    if existing is None:
-        return False
-    if await _is_usable(client, existing, document):
-        return True
-    if "deletionTimestamp" not in existing["metadata"]:
-        await _delete(client, object_path, existing)
-    return False
+    return existing is not None and _is_usable(existing, document)
 
 
-async def _is_usable(
-    client: KubeClient, existing: Mapping[str, Any], document: Mapping[str, Any]
-) -> bool:
-    """Whether an existing object can serve as the companion; False for one that is being deleted.
+def _is_usable(existing: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether an existing object can serve as the companion; False for one that is being deleted, as an earlier job's of the run is.
 
     Raises:
         RefusedError: The object belongs to another run or user, or differs.
@@ -205,15 +165,13 @@ async def _is_usable(
     if "deletionTimestamp" in existing["metadata"]:
         return False
     if is_same_run(existing, document):
-        return True
+        return _owners(existing) == _owners(document)
     run = find_labels(existing).get(RUN_LABEL)
     if run is not None and not is_kept(existing):
-        if is_same_user(existing, document) and await _should_have_been_deleted(client, existing):
-            return False
         raise RefusedError(
-            f"it belongs to the run {run} and is deleted with it",
+            f"it belongs to the run {run} and is deleted with its job",
             code="name_taken",
-            hint="wait until that run ends, use another name in the manifest, or submit that run with --keep-companions",
+            hint="delete that job with kubectl, use another name in the manifest, or submit that run with --keep-companions",
             detail={"run_id": run},
         )
     if (object_path := find_difference(document, existing)) is not None:
@@ -225,21 +183,8 @@ async def _is_usable(
     return True
 
 
-async def _should_have_been_deleted(client: KubeClient, existing: Mapping[str, Any]) -> bool:
-    """Whether the job that owns a companion has ended or is gone, without a poll since."""
-    owners = existing["metadata"].get("ownerReferences") or []
-    kind = find_kind(owners[0]) if len(owners) == 1 else None
-    if kind is None:
-        return False
-    object_path = f"{jobs_path(kind, existing['metadata']['namespace'])}/{owners[0]['name']}"
-    try:
-        job = await client.get(object_path)
-    except NotFoundError:
-        return True
-    except DeniedError:
-        return False
-    is_other_job = job["metadata"].get("uid") != owners[0].get("uid")
-    return is_other_job or kind.observe(job, time.time()).state == "ended"
+def _owners(document: Mapping[str, Any]) -> list[str]:
+    return [owner["uid"] for owner in document["metadata"].get("ownerReferences") or ()]
 
 
 async def _find(
@@ -251,19 +196,6 @@ async def _find(
         return object_path, await client.get(object_path)
     except NotFoundError:
         return object_path, None
-
-
-async def _remove(client: KubeClient, document: Mapping[str, Any]) -> None:
-    object_path, existing = await _find(client, document)
-    if existing is not None and is_same_run(existing, document):
-        await _delete(client, object_path, existing)
-
-
-async def _delete(client: KubeClient, object_path: str, existing: Mapping[str, Any]) -> None:
-    uid = existing["metadata"]["uid"]
-    options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
-    with contextlib.suppress(NotFoundError, ConflictError):  # it is gone, or was replaced meanwhile
-        await client.delete(object_path, options)
 
 
 def _describe_error(error: HyperpodError, document: Mapping[str, Any]) -> HyperpodError:

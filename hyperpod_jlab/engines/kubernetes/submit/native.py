@@ -97,13 +97,11 @@ def _find_placeholders(value: Any, path: str) -> Iterator[tuple[str, str]]:
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MAX_NODES = 10_000
-_REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
-"""The fields in which jobs list their replica types."""
 _ANNOTATION_HINT = f"leave it out; the annotation {ENABLED} of the manifest sets it"
 
 
 def is_native(bundle: BundleReader) -> bool:
-    """Whether a run has no launcher of ours in its pods: a user's own manifest, or an adopted job. Blocking."""
+    """Whether a run has no launcher of ours in its pods: a user's own manifest. Blocking."""
     return bundle.spec().source.kind == "native"
 
 
@@ -124,9 +122,9 @@ def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -
     document, companions = split(documents(file.data, name), name)
     kind = _kind(document, name)
     check_filled([*companions, document], name)
-    _check_pods(document, name)
+    _check_pods(document, kind, name)
     sent = {**document, "metadata": _metadata(render_input, document, namespace, name)}
-    _label_pods(sent, render_input.run_id)
+    _label_pods(sent, kind, render_input.run_id)
     keep_companions = render_input.spec.kubernetes.keep_companions
     companion_texts = [
         to_yaml(companion)
@@ -225,15 +223,15 @@ def _metadata(
     return {**metadata, "labels": labels, "annotations": annotations}
 
 
-def _label_pods(document: dict[str, Any], run_id: str) -> None:
+def _label_pods(document: dict[str, Any], kind: Kind, run_id: str) -> None:
     """Add the run's label to all of its pods."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return
-    if "runtimeRef" in spec:  # a TrainJob's pods come from its runtime
+    if not kind.labels_pods:  # its runtime does
         _label(spec, run_id)
         return
-    for owner in (spec, *_replicas(spec)):
+    for owner in (spec, *kind.replicas(spec)):
         template = owner.get("template")
         if isinstance(template, dict) and isinstance(template.get("metadata") or {}, dict):
             template["metadata"] = dict(template.get("metadata") or {})
@@ -247,33 +245,15 @@ def _label(owner: dict[str, Any], run_id: str) -> None:
         owner["labels"] = {**labels, RUN_LABEL: run_id}
 
 
-def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    replicas: Any = next(
-        (spec[replica_field] for replica_field in _REPLICAS if spec.get(replica_field)), None
-    )
-    replica_list = list(replicas.values()) if isinstance(replicas, dict) else replicas
-    return (
-        [replica for replica in replica_list if isinstance(replica, dict)]
-        if isinstance(replica_list, list)
-        else []
-    )
-
-
-def _check_pods(document: Mapping[str, Any], name: str) -> None:
+def _check_pods(document: Mapping[str, Any], kind: Kind, name: str) -> None:
     """Check that a job has pods: without any it would never end.
 
     Raises:
         InvalidInputError: The job has no pods.
     """
-    spec = document.get("spec") or {}
-    replica_field = next((field for field in _REPLICAS if spec.get(field)), None)
-    replica_counts = [replica.get("replicas") for replica in _replicas(spec)]
-    if (
-        replica_field is not None
-        and replica_counts
-        and all(item == 0 and item is not False for item in replica_counts)
-    ):
-        field = f"spec.{replica_field}"
+    counts = [replica.get("replicas") for replica in kind.replicas(document.get("spec") or {})]
+    if counts and all(count == 0 and count is not False for count in counts):
+        field = f"spec.{kind.replicas_field}"
         raise InvalidInputError(
             f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and never ends",
             code="no_pods",
@@ -284,27 +264,24 @@ def _check_pods(document: Mapping[str, Any], name: str) -> None:
 
 def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
     metadata = document["metadata"]
-    name = metadata["annotations"][NAME_ANNOTATION]
+    name, spec = metadata["annotations"][NAME_ANNOTATION], document.get("spec") or {}
     return NativeFacts(
         name=name if isinstance(name, str) and re.fullmatch(NAME, name) else None,
         queue=metadata["labels"].get(QUEUE_LABEL),
-        nodes=node_count(kind, document),
+        nodes=min(max(1, sum(count for count, _ in kind.pods(spec))), _MAX_NODES),
         gpus_per_node=gpus_per_pod(document),
     )
 
 
 def gpus_per_pod(document: Mapping[str, Any]) -> int | None:
-    """The most GPUs, or other accelerators, that one pod requests; None if a TrainJob's runtime sets them, or a value is invalid."""
-    spec = document.get("spec") or {}
-    if "runtimeRef" in spec:
-        return None
+    """The most GPUs, or other accelerators, that one pod requests; None if the manifest has no pod template, or a value is invalid."""
     try:
         return max(
             (
                 sum(_gpus(container) for container in template["spec"]["containers"])
-                for template in find_templates(spec)
+                for template in find_templates(document.get("spec"))
             ),
-            default=0,
+            default=None,
         )
     except (AttributeError, KeyError, TypeError, ValueError):  # the API server refuses it
         return None
@@ -313,25 +290,6 @@ def gpus_per_pod(document: Mapping[str, Any]) -> int | None:
 def _gpus(container: Mapping[str, Any]) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
     return sum(int(value) for name, value in limits.items() if computes(name))
-
-
-def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
-    """The number of pods that a job requests; 1 by default."""
-    spec = document.get("spec") or {}
-    if kind.name == "TrainJob":
-        trainer = spec.get("trainer")
-        count = _as_count(trainer.get("numNodes") if isinstance(trainer, dict) else None)
-    elif kind.name == "Job":
-        parallel = _as_count(spec.get("parallelism"))
-        completions = spec.get("completions")
-        count = min(parallel, _as_count(completions)) if completions is not None else parallel
-    else:
-        count = sum(_as_count(replica.get("replicas")) for replica in _replicas(spec))
-    return min(max(1, count), _MAX_NODES)
-
-
-def _as_count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,24 +1,24 @@
-"""A user's own patch of a manifest.
+"""A user's own changes to a run's manifest, such as volumes, tolerations, annotations, variables and resources.
 
-It works like a merge patch (RFC 7396: objects are merged, null removes, all else replaces), with
-what a merge patch lacks: list items with a name, such as containers, volumes and variables, are
-merged with those of the same name (mounts by their path), as kubectl does, and an item with
-``$patch: delete`` is removed. Content under ``template``, a field that no kind has at that level,
-applies to each pod template; a container without a name in it is the run's.
+`template` is merged into each pod template, and `metadata` (labels and annotations) into the object. Objects are merged, lists of named
+items by name (mounts by their path), and all else is replaced. A container without a name is the run's.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 
-_DELETE = "$patch"
+_FIELDS = {
+    (): {"metadata", "template"},
+    ("metadata",): {"labels", "annotations"},
+    ("template",): {"metadata", "spec"},
+}
 _KEYS = ("mountPath", "name")
 """Keys that identify list items; the first one that all items have is used."""
 
@@ -27,118 +27,58 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
     """The manifest with a patch applied.
 
     Raises:
-        RefusedError: The patch removes what the run needs, or has a template for a kind without
-            one.
+        RefusedError: The patch changes what only an own manifest can, or has the wrong shape.
     """
-    _check_shape(patch)
-    if _value_at(patch, "spec", "elasticPolicy") is not None:
-        raise _patch_error(
-            "a run with our launcher has a fixed number of nodes, so elasticPolicy cannot be used",
-            "submit an elastic job as your own manifest, with torchrun or hyperpodrun as its command: hpj submit job.yaml",
-        )
-    other_fields = {name: value for name, value in patch.items() if name != "template"}
-    patched: dict[str, Any] = merged(document, other_fields)
-    if "template" in patch:
-        full_template = _default_container(patch["template"], kind.container)
-        templates = list(find_templates(patched))
-        if not templates or not isinstance(full_template, Mapping):
+    for path, fields in _FIELDS.items():
+        part = _value_at(patch, *path)
+        for name in sorted(part.keys() - fields) if isinstance(part, Mapping) else ():
+            raise _patch_error(f"the patch changes {'.'.join((*path, name))}")
+    named = copy.deepcopy(dict(patch))
+    for container in _containers(named.get("template")):
+        container.setdefault("name", kind.container)
+    result = copy.deepcopy(dict(document))
+    templates = list(find_templates(result))
+    if "template" in named and not templates:
+        raise _patch_error(f"the patch changes the pods of a {kind.name}, which has no template")
+    if "metadata" in named:
+        result["metadata"] = merged(result["metadata"], named["metadata"], "metadata")
+    for template in templates if "template" in named else ():
+        before = _run_parts(template, kind)
+        template.update(merged(template, named["template"], "template"))
+        if _run_parts(template, kind) != before:
             raise _patch_error(
-                f"template in a patch must be an object, and a {kind.name} must have one"
-                if templates
-                else f"a {kind.name} has no pod template to patch",
-                "patch spec.podSpecOverrides instead",
+                f"the patch changes the launcher of the run, or its label {RUN_LABEL}"
             )
-        for template in templates:
-            new = merged(template, full_template)
-            template.clear()
-            template.update(new)
-    _check(document, patched, kind)
-    return patched
+    if _value_at(result, *_LABEL) != _value_at(document, *_LABEL):
+        raise _patch_error(f"the patch changes the label {RUN_LABEL} of the run")
+    return result
 
 
-def _check_shape(patch: Mapping[str, Any]) -> None:
-    """Check that the patch has objects and container lists where the manifest requires them.
+def merged(target: Any, patch: Any, path: str) -> Any:
+    """A value with a patch applied.
 
     Raises:
-        RefusedError: A value has the wrong type.
+        RefusedError: The patch has another type than an object or a list at this path.
     """
-    _check_table(patch, "spec", "spec")
-    if isinstance(patch.get("template"), Mapping):
-        _check_table(patch["template"], "metadata", "template.metadata")
-    for template in find_templates(dict(patch)):
-        _check_table(template, "spec", "template.spec")
-        spec = template.get("spec") or {}
-        for name in ("containers", "initContainers"):
-            is_container_list = name == "containers"  # earlier items may be removed with null
-            value = spec.get(name)
-            if (
-                name in spec
-                and not isinstance(value, list)
-                and (is_container_list or value is not None)
-            ):
-                raise _no_containers(f"template.spec.{name}", "a list of containers", name, value)
-            for index, entry in enumerate(value or []):
-                if not isinstance(entry, Mapping):
-                    raise _no_containers(
-                        f"template.spec.{name}[{index}]", "a container", name, entry
-                    )
-
-
-def _no_containers(path: str, expected: str, name: str, value: Any) -> RefusedError:
-    return _patch_error(
-        f"{path} in the patch must be {expected}, not {_shorten(value)}",
-        f'write: "{name}": [{{"name": ..., ...}}]',
-    )
-
-
-def _check_table(patch: Mapping[str, Any], name: str, path: str) -> None:
-    if name in patch and not isinstance(patch[name], Mapping):
-        raise _patch_error(
-            f"{path} in the patch must be a table of fields, not {_shorten(patch[name])}",
-            f"leave {path} out of the patch, or give the fields that change",
-        )
-
-
-def _shorten(value: Any) -> str:
-    return json.dumps(value, default=str)[:60]
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """A value with a patch applied."""
-    if not isinstance(patch, Mapping):
+    for shape, name in ((dict, "a table of fields"), (list, "a list")):
+        if isinstance(target, shape) and not isinstance(patch, shape):
+            raise _patch_error(f"{path} in the patch must be {name}")
+    if isinstance(target, dict):
+        changed = {name: merged(target.get(name), patch[name], f"{path}.{name}") for name in patch}
+        return {**target, **changed}
+    if not isinstance(target, list):
         return copy.deepcopy(patch)
-    patched = copy.deepcopy(dict(target)) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            patched.pop(name, None)
-        elif isinstance(value, list) and isinstance(patched.get(name), list):
-            patched[name] = _merged_lists(patched[name], value)
-        else:
-            patched[name] = merged(patched.get(name), value)
-    return patched
-
-
-def _merged_lists(target: list[Any], patch: list[Any]) -> list[Any]:
-    key = next(
-        (key for key in _KEYS if all(_has_key(entry, key) for entry in [*target, *patch])),
-        None,
-    )
-    if key is None or not patch:
+    key = next((key for key in _KEYS if all(_has_key(item, key) for item in (*target, *patch))), "")
+    if not key or not patch:
         return copy.deepcopy(patch)
-    patched = copy.deepcopy(target)
+    items = {item[key]: item for item in target}
     for item in patch:
-        index = next((i for i, entry in enumerate(patched) if entry[key] == item[key]), None)
-        if item.get(_DELETE) == "delete":
-            patched = [entry for entry in patched if entry[key] != item[key]]
-        elif index is None:
-            patched.append(copy.deepcopy(item))
-        else:
-            patched[index] = merged(patched[index], item)
-    return patched
+        items[item[key]] = merged(items.get(item[key]), item, f"{path}[{item[key]}]")
+    return list(items.values())
 
 
-def _has_key(entry: Any, key: str) -> bool:
-    return isinstance(entry, Mapping) and isinstance(entry.get(key), str)
+def _has_key(item: Any, key: str) -> bool:
+    return isinstance(item, dict) and isinstance(item.get(key), str)
 
 
 def find_templates(content: Any) -> Iterator[dict[str, Any]]:
@@ -154,54 +94,23 @@ def find_templates(content: Any) -> Iterator[dict[str, Any]]:
             yield from find_templates(value)
 
 
-def _default_container(template: Any, name: str) -> Any:
-    patched = copy.deepcopy(template)
-    spec = patched.get("spec") if isinstance(patched, dict) else None
-    containers = spec.get("containers") if isinstance(spec, dict) else None
-    for container in containers if isinstance(containers, list) else []:
-        if isinstance(container, dict):
-            container.setdefault("name", name)
-    return patched
-
-
-def _check(original: Mapping[str, Any], patched: Mapping[str, Any], kind: Kind) -> None:
-    """Check that the parts that make the object the run's are unchanged.
-
-    Raises:
-        RefusedError: A part was changed.
-    """
-    for path in _REQUIRED_PATHS:
-        if _value_at(original, *path) != _value_at(patched, *path):
-            raise _patch_error(
-                f"the patch changes fields that the run needs: {'.'.join(path)}",
-                "remove it from the patch",
-            )
-    kept_templates = [*find_templates(dict(patched))]
-    for number, original_template in enumerate(find_templates(dict(original))):
-        new = kept_templates[number] if number < len(kept_templates) else {}
-        if _value_at(original_template, *_LABEL) != _value_at(new, *_LABEL):
-            raise _patch_error(
-                f"the patch removes the label {RUN_LABEL} of the pods",
-                "remove it from the patch",
-            )
-        if _launcher(original_template, kind) != _launcher(new, kind):
-            raise _patch_error(
-                f"the patch changes the command of the container {kind.container}, which is the run's launcher",
-                "use --setup for commands that run before your code",
-            )
-
-
 _LABEL = ("metadata", "labels", RUN_LABEL)
 
-_REQUIRED_PATHS = (
-    ("apiVersion",),
-    ("kind",),
-    ("metadata", "name"),
-    ("metadata", "namespace"),
-    _LABEL,
-    ("spec", "trainer", "command"),
-    ("spec", "completions"),
-)
+
+def _run_parts(template: Mapping[str, Any], kind: Kind) -> list[Any]:
+    """What makes a pod the run's: its label, and the command of its container."""
+    commands = [
+        (container.get("command"), container.get("args"))
+        for container in _containers(template)
+        if container.get("name") == kind.container
+    ]
+    return [_value_at(template, *_LABEL), *commands]
+
+
+def _containers(template: Any) -> list[dict[str, Any]]:
+    containers = _value_at(template, "spec", "containers")
+    listed = containers if isinstance(containers, list) else []
+    return [container for container in listed if isinstance(container, dict)]
 
 
 def _value_at(content: Any, *path: str) -> Any:
@@ -210,16 +119,13 @@ def _value_at(content: Any, *path: str) -> Any:
     return content
 
 
-def _launcher(template: Mapping[str, Any], kind: Kind) -> Any:
-    containers = _value_at(template, "spec", "containers")
-    for container in containers if isinstance(containers, list) else []:
-        if _value_at(container, "name") == kind.container:
-            return container.get("command"), container.get("args")
-    return None
-
-
-def _patch_error(message: str, hint: str) -> RefusedError:
-    return RefusedError(message, code="bad_patch", hint=hint, detail={"field": "kubernetes.patch"})
+def _patch_error(message: str) -> RefusedError:
+    return RefusedError(
+        message,
+        code="bad_patch",
+        hint="patch only template, metadata.labels and metadata.annotations; for all else submit your own manifest: hpj submit job.yaml",
+        detail={"field": "kubernetes.patch"},
+    )
 
 
 def unified_difference(original: str, patched: str) -> str:

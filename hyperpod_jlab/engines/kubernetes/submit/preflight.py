@@ -18,18 +18,13 @@ from hyperpod_jlab.core.finding import Finding, Level
 from hyperpod_jlab.core.quantities import format_ranges, parse_array
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
-from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.engines.kubernetes.kinds.choice import KindChoice
-from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME, KindChoice
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.engines.kubernetes.submit.object_size import size_findings
 from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates, unified_difference
 from hyperpod_jlab.engines.kubernetes.submit.render import (
     RenderContext,
-    auto_resume_obstacles,
+    auto_resume_findings,
     build_patched_manifest,
     manifest,
     to_yaml,
@@ -79,56 +74,6 @@ async def check_pod(
     return []
 
 
-# --------------------------------------------------------------------------------------------------
-# What a training runtime must have for a TrainJob with our launcher: a TrainJob cannot change that.
-
-
-async def check_runtime(client: KubeClient, kind: Kind, namespace: str) -> list[Finding]:
-    """Errors in a TrainJob's runtime; no findings if the user may not read it.
-
-    Raises:
-        UnreachableError: The cluster does not answer.
-    """
-    if not isinstance(kind, TrainJob):
-        return []
-    runtime = kind.runtime
-    api = f"/apis/{kind.group}/{kind.version}"
-    runtimes_path = f"{api}/clustertrainingruntimes"
-    if runtime.kind == "TrainingRuntime":
-        runtimes_path = f"{api}/namespaces/{namespace}/trainingruntimes"
-    try:
-        response = await client.get(f"{runtimes_path}/{runtime.name}")
-    except (DeniedError, NotFoundError):  # the webhook reports a missing one
-        return []
-    return runtime_findings(response, runtime)
-
-
-def runtime_findings(response: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
-    """The same for a runtime's object."""
-    jobs = _value_at(response, "spec", "template", "spec", "replicatedJobs")
-    node = next(
-        (job for job in jobs or [] if _value_at(job, "name") == TrainJob.container),
-        None,
-    )
-    pod = _value_at(node, "template", "spec", "template", "spec")
-    names = [_value_at(container, "name") for container in _value_at(pod, "containers") or []]
-    if TrainJob.container not in names:
-        message = f"the training runtime {runtime.name} has no job called node with a container called node, which a run needs"
-        hint = "set runtime in the configuration of the cluster to another one"
-        return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
-    if _value_at(pod, "restartPolicy") == "Never":
-        return []
-    message = f"the training runtime {runtime.name} restarts failed pods itself, regardless of max_restarts, and deletes them with their last log lines"
-    hint = "ask your cluster administrator for a runtime whose pods have the restart policy Never, so that max_restarts is respected"
-    return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]
-
-
-def _value_at(content: Any, *path: str) -> Any:
-    for name in path:
-        content = content.get(name) if isinstance(content, Mapping) else None
-    return content
-
-
 _MAX_DIFFERENCE = 4000
 _MAX_LIST = 100_000
 """Maximum length of one argument of a command; Linux's limit is 128 KiB."""
@@ -169,7 +114,7 @@ def unsupported(spec: JobSpec) -> Iterator[Finding]:
 
 def _array(spec: JobSpec, array: str) -> Iterator[Finding]:
     kind = spec.kubernetes.kind
-    if kind not in {None, BatchJob.name}:
+    if kind is not None and not KIND_BY_NAME[kind].runs_arrays:
         yield _unsupported(
             "kubernetes.kind",
             f"a {kind} cannot be an array: the tasks of an array are the pods of a Job",
@@ -195,21 +140,13 @@ def _unsupported(field: str, message: str, hint: str) -> Finding:
 
 def chosen(choice: KindChoice) -> Iterator[Finding]:
     """The kind that the run becomes, and the requirements for its image."""
-    name = choice.kind.name
     yield Finding(
         level="info",
         code="kind",
-        message=f"it runs as a {name}: {choice.reason}",
+        message=f"it runs as a {choice.kind.name}: {choice.reason}",
         field="kubernetes.kind",
     )
-    if name == HyperPodPyTorchJob.name:
-        yield Finding(
-            level="warning",
-            code="needs_agent",
-            message="the image must have the program hyperpodrun, which is not checked",
-            hint="install hyperpod-elastic-agent in it, or choose the kind PyTorchJob",
-            field="environment.image",
-        )
+    yield from choice.kind.image_findings()
 
 
 def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
@@ -230,17 +167,9 @@ def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterato
 
 def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterator[Finding]:
     """What prevents HyperPod from resuming the run, if auto-resume is requested."""
-    spec = render_input.spec
-    if not spec.is_resumed(context.hyperpod) or context.kind.name == HyperPodPyTorchJob.name:
-        return
-    if context.kind.name != PyTorchJob.name and spec.auto_resume is None:
-        return  # auto-resume is not requested there
-    findings = [*auto_resume_obstacles(context)]
-    yield from findings
-    if not findings:
-        yield from auto_resume.restart_policies(build_patched_manifest(render_input, context))
-        if context.operator is None:
-            yield auto_resume.unknown_operator_finding()
+    spec, kind = render_input.spec, context.kind
+    if spec.is_resumed(context.hyperpod) and (kind.is_resumable or spec.auto_resume is not None):
+        yield from auto_resume_findings(context)
 
 
 async def query_findings(
@@ -263,7 +192,7 @@ async def query_findings(
     ) = await asyncio.gather(
         _claim(client, context),
         _service_account(client, render_input.spec.kubernetes.service_account, context.namespace),
-        check_runtime(client, context.kind, context.namespace),
+        context.kind.check_runtime(client, context.namespace),
         _dry_run(client, document, context),
         check_pod(client, document, context.namespace),
     )

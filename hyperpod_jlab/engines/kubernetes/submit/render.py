@@ -17,8 +17,6 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.instance_types import InstanceType
 from hyperpod_jlab.core.quantities import format_ranges, parse_array
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
-from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     MIN_PARALLELISM_ANNOTATION,
     NAME_ANNOTATION,
@@ -34,7 +32,6 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     object_name,
     to_label_value,
 )
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit.patch import patched
 from hyperpod_jlab.engines.kubernetes.submit.resources import resources, tolerations
 from hyperpod_jlab.engines.launch import guard_command
@@ -296,29 +293,22 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
 
 def find_retries(spec: JobSpec, context: RenderContext) -> int | None:
     """How often HyperPod may resume a run; None for never."""
-    count = spec.max_restarts or RETRIES
-    if isinstance(context.kind, HyperPodPyTorchJob):  # it exists on HyperPod only
-        return count if spec.is_resumed(on_hyperpod=True) else None
-    return (
-        count
-        if spec.is_resumed(context.hyperpod) and not any(auto_resume_obstacles(context))
-        else None
-    )
+    if not spec.is_resumed(context.hyperpod or context.kind.is_hyperpods) or any(
+        finding.level == "warning" for finding in auto_resume_findings(context)
+    ):
+        return None
+    return spec.max_restarts or RETRIES
 
 
 def select_kind(spec: JobSpec, context: RenderContext) -> Kind:
     """The chosen kind, in its resumable form if HyperPod resumes it."""
-    resumed = isinstance(context.kind, PyTorchJob) and find_retries(spec, context) is not None
-    return PyTorchJob(resumed=True) if resumed else context.kind
+    is_resumed = find_retries(spec, context) is not None
+    return context.kind.resumed_form() if is_resumed else context.kind
 
 
-def auto_resume_obstacles(context: RenderContext) -> Iterator[Finding]:
+def auto_resume_findings(context: RenderContext) -> Iterator[Finding]:
     """What prevents HyperPod from resuming any run there."""
-    if isinstance(context.kind, PyTorchJob):
-        yield from auto_resume.find_obstacles(context.namespace, context.operator)
-        yield from auto_resume.patched_master(context.patches)
-    elif not isinstance(context.kind, HyperPodPyTorchJob):
-        yield auto_resume.wrong_kind_finding(context.kind.name)
+    return context.kind.resume_findings(context.namespace, context.operator)
 
 
 def _labels(render_input: RenderInput) -> dict[str, str]:

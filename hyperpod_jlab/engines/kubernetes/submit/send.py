@@ -24,23 +24,19 @@ from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
 from hyperpod_jlab.engines.kubernetes.kinds.choice import (
     KINDS,
     InstalledKinds,
     KindChoice,
     choose,
     discover,
-    operator_version,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
-from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.engines.kubernetes.submit import preflight
 from hyperpod_jlab.engines.kubernetes.submit.companion_objects import (
-    adopt,
+    are_made,
     collection,
     companion_findings,
-    delete_companions,
     make,
 )
 from hyperpod_jlab.engines.kubernetes.submit.create import (
@@ -133,12 +129,7 @@ async def dry_run_submit(client: KubeClient, sent: Sent, configured: str) -> lis
     if any(finding.level == "error" for finding in companion_results):
         return companion_results
     document = sent.document
-    resume_requested = auto_resume.is_requested(document) and sent.kind.name == PyTorchJob.name
-    resumed = (
-        auto_resume.manifest_findings(document, await operator_version(client))
-        if resume_requested
-        else ()
-    )
+    resumed = await sent.kind.check_manifest(client, document)
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
             check_own_object(await client.get(sent.object_path), document)
@@ -241,26 +232,14 @@ class Sender:
         )
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
-        """Create the companions, then the job. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
+        """Create the job, then its companions. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
         owned = await self._owned(bundle, sent)
-        await make(client, sent)
-        try:
-            job = await deliver(client, sent.path, sent.document, owned)
-        except UnreachableError:
-            raise  # the job may exist
-        except HyperpodError:
-            await delete_companions(client, sent)
-            raise
-        await adopt(client, sent, job)
+        job = await deliver(client, sent.path, sent.document, owned)
+        await make(client, sent, job)
         return SubmitResult(sent.name)
-
-    async def delete_all(self, bundle: BundleReader) -> None:
-        """Delete what an interrupted submit created for a job that does not exist."""
-        sent = await asyncio.to_thread(read_sent, bundle)
-        await delete_companions(await self._connection.client(), sent)
 
     async def find(self, bundle: BundleReader) -> SubmitResult | None:
         """The run's job, if it exists with everything that its pods wait for."""
@@ -276,7 +255,8 @@ class Sender:
         is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(
             job, sent.document
         )
-        return SubmitResult(sent.name) if is_own_run else None
+        is_complete = is_own_run and await are_made(client, sent)
+        return SubmitResult(sent.name) if is_complete else None
 
     async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
         if await asyncio.to_thread(is_native, bundle):

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
-
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
@@ -93,21 +91,3 @@ def parse_sent(text: str) -> Sent:
     if kind is None:
         raise ValueError("its kind is unknown")
     return Sent(kind, namespace, name, document, tuple(companions))
-
-
-# --------------------------------------------------------------------------------------------------
-# The uid of a job that an older version adopted, in its bundle, which distinguishes it from a later object of the same
-# name.
-
-ADOPTED_FILENAME = "adopted.json"
-_MAX_ADOPTED_BYTES = 64 << 10
-
-
-def adopted_uid(bundle: BundleReader) -> str | None:
-    """The uid of an adopted job's object; None for a run that we submitted. Blocking."""
-    try:
-        return str(
-            from_json(descent.read(bundle.folder / ADOPTED_FILENAME, _MAX_ADOPTED_BYTES))["uid"]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

@@ -13,7 +13,7 @@ from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
+from hyperpod_jlab.engines.kubernetes.api.pod_state import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     NAME_ANNOTATION,
@@ -40,7 +40,6 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import (
     Amounts,
     PodRow,
     find_user,
-    parse_amounts,
     sum_container_requests,
 )
 from hyperpod_jlab.engines.kubernetes.targets import JobId
@@ -65,12 +64,13 @@ class PodGroup:
     selector: tuple[tuple[str, str], ...] = ()
 
 
-def list_pod_groups(spec: Mapping[str, Any]) -> list[PodGroup]:
+def list_pod_groups(kind: RunKind, spec: Mapping[str, Any]) -> list[PodGroup]:
     """The pod groups of a job, from the object's ``spec``; identical ones are merged."""
     count_by_group: dict[PodGroup, int] = {}
-    for part in _parts(spec):
-        unit_group = replace(part, pods=1)
-        count_by_group[unit_group] = count_by_group.get(unit_group, 0) + part.pods
+    for count, pod in kind.pods(spec):
+        labels = pod.get("nodeSelector") or {}
+        unit_group = PodGroup(1, sum_container_requests(pod), _selector(labels))
+        count_by_group[unit_group] = count_by_group.get(unit_group, 0) + count
     return [replace(part, pods=count) for part, count in count_by_group.items()]
 
 
@@ -83,43 +83,8 @@ def sum_requests(parts: Iterable[PodGroup]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def _parts(spec: Mapping[str, Any]) -> list[PodGroup]:
-    trainer = spec.get("trainer")
-    if isinstance(trainer, Mapping) or "runtimeRef" in spec:
-        trainer = trainer or {}
-        overrides = [
-            entry for entry in spec.get("podSpecOverrides") or [] if isinstance(entry, Mapping)
-        ]
-        labels: Mapping[str, Any] = next(
-            (override["nodeSelector"] for override in overrides if override.get("nodeSelector")), {}
-        )
-        per_pod = parse_amounts(trainer.get("resourcesPerNode") or {})
-        return [PodGroup(int(trainer.get("numNodes") or 1), per_pod, _selector(labels))]
-    return [_part(replica) for replica in _replicas(spec)]
-
-
-def _part(replica: Mapping[str, Any]) -> PodGroup:
-    pod = (replica.get("template") or {}).get("spec") or {}
-    count = replica.get("replicas")
-    labels = pod.get("nodeSelector") or {}
-    return PodGroup(
-        1 if count is None else int(count), tuple(sum_container_requests(pod)), _selector(labels)
-    )
-
-
 def _selector(labels: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((str(name), str(value)) for name, value in labels.items()))
-
-
-def _replicas(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The replica groups of a job: the number of pods, and their template."""
-    replicas = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
-    replica_list = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
-    if replica_list or "template" not in spec:
-        return replica_list
-    parallel = int(spec.get("parallelism") or 1)
-    count = min(parallel, int(spec.get("completions") or parallel))
-    return [{"replicas": count, "template": spec["template"]}]
 
 
 _KNOWN_KINDS = frozenset(kind.name for kind in KINDS) | {
@@ -188,7 +153,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
     """Facts from a job's object."""
     meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
     labels, observation = meta.get("labels") or {}, kind.observe(job, time.time())
-    parts = list_pod_groups(spec)
+    parts = list_pod_groups(kind, spec)
     policy = spec.get("runPolicy") or {}
     return JobFacts(
         kind=kind.name,

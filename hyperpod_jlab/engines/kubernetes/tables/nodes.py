@@ -8,7 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import UNUSABLE, Node
-from hyperpod_jlab.engines.kubernetes.api.pod_log import parse_timestamp
+from hyperpod_jlab.engines.kubernetes.api.pod_state import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.kind import CORDON_ANNOTATION
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli, to_units
 from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources

@@ -11,6 +11,7 @@ from hyperpod_jlab.core.errors import HyperpodError, UnreachableError, nearest_h
 from hyperpod_jlab.core.finding import Finding, unused_gpus
 from hyperpod_jlab.core.instance_types import InstanceType
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.kubernetes.kinds.choice import find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import PRIORITY_LABEL, QUEUE_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.render import LABEL_FIELDS, node_selector
 from hyperpod_jlab.engines.kubernetes.submit.resources import GPU, milli, resources
@@ -77,7 +78,8 @@ def requested_by_spec(
 
 def requested_by_manifest(document: Mapping[str, Any]) -> RequestedResources:
     """A manifest's requests."""
-    parts = list_pod_groups(document.get("spec") or {})
+    kind = find_kind(document)
+    parts = list_pod_groups(kind, document.get("spec") or {}) if kind is not None else []
     labels = find_labels(document)
     return RequestedResources(
         tuple(QuotaRequest(part.pods, dict(part.per_pod), dict(part.selector)) for part in parts),
