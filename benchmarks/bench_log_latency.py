@@ -18,10 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from log_fixtures import ROUNDS, Run, arguments, median, percentile, report
+from log_fixtures import ROUNDS, SMALL, Run, arguments, median, percentile, report
 
-STREAMS = 16
-RATES = {1: 30, 20: 10, 200: 5}  # lines a second: seconds
+STREAMS = 2 if SMALL else 16
+RATES = {20: 1} if SMALL else {1: 30, 20: 10, 200: 5}  # lines a second: seconds
 READERS = ("ours, polling", "ours, inotify", "tail -F", "tail ---disable-inotify -F")
 END = "end"
 

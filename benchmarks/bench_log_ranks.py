@@ -18,10 +18,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from log_fixtures import ROUNDS, Run, arguments, cpu_seconds, median, memory, percentile, report
+from log_fixtures import (
+    ROUNDS,
+    SMALL,
+    Run,
+    arguments,
+    cpu_seconds,
+    median,
+    memory,
+    percentile,
+    report,
+)
 
-NODES, PER_NODE, BUSY = 64, 8, 12
-SETTLE, SECONDS = 8.0, 15.0
+NODES, PER_NODE, BUSY = (2, 2, 1) if SMALL else (64, 8, 12)
+SETTLE, SECONDS = (1.0, 3.0) if SMALL else (8.0, 15.0)
 READERS = ("ours", "ours, no activity records", "tail ---disable-inotify -F")
 
 

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from log_fixtures import ROUNDS, Run, arguments, median, memory, numbered, report
+from log_fixtures import ROUNDS, SMALL, Run, arguments, median, memory, numbered, report
 
-GIGABYTE = 1 << 30
+GIGABYTE = 1 << (22 if SMALL else 30)
 RARE = b"step 000000042 CUDA error: device-side assert triggered on rank 5\n"
 PATTERNS = {
     "a text": (r"CUDA error", []),

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from log_fixtures import ROUNDS, Run, arguments, median, memory, numbered, report
+from log_fixtures import ROUNDS, SMALL, Run, arguments, median, memory, numbered, report
 
-BURST = 512_000
+BURST = 10_000 if SMALL else 512_000
 SLICE = 1_000
-GIGABYTE = 1 << 30
-SUSTAINED = (50 << 20, 20)  # bytes a second, seconds
+GIGABYTE = 1 << (24 if SMALL else 30)
+SUSTAINED = (1 << 20, 1) if SMALL else (50 << 20, 20)  # bytes a second, seconds
 
 
 def write_burst(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Listing runs: the 50 newest of 10,000 bundles, warm and cold, in one process and as ``hpj runs --limit 50``.
 
-    python benchmarks/bench_runs_listing.py [--json] [--runs N]
+    python benchmarks/bench_runs_listing.py [--json]
 
 "beyond start-up" is what ``hpj runs --limit 50`` takes over the same command on an empty partition. Reading every bundle's head without an index
 stands beside it.
@@ -8,7 +8,6 @@ stands beside it.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,13 +20,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from log_fixtures import SMALL, arguments, report
+
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.run.listing import RunFilter
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 
-ROUNDS = 15
+ROUNDS, RUNS = (1, 60) if SMALL else (15, 10_000)
 HPJ = [str(Path(sys.executable).parent / "hpj"), "runs", "--limit", "50"]
 
 
@@ -125,19 +126,13 @@ def measure(folder: Path, number: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--runs", type=int, default=10_000)
-    given = parser.parse_args()
+    options = arguments(__doc__)
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), given.runs)
-    rounded = {name: round(value, 1) for name, value in figures.items()}
-    if given.json:
-        print(json.dumps({"runs": given.runs, "ms": rounded}))
-        return
-    print(f"{given.runs} runs")
-    for name, value in rounded.items():
-        print(f"{name:40} {value:>9} ms")
+        figures = measure(Path(folder), RUNS)
+    rows: list[dict[str, Any]] = [
+        {"what": name, "ms": round(value, 1)} for name, value in figures.items()
+    ]
+    report(options, f"{RUNS:,} runs", rows)
 
 
 if __name__ == "__main__":

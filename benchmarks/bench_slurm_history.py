@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from log_fixtures import ROUNDS, arguments, median, memory, report
+from log_fixtures import ROUNDS, SMALL, arguments, median, memory, report
 from page_fixtures import row
 
-JOBS = 1_000_000
+JOBS = 5_000 if SMALL else 1_000_000
 SPAN_S = 30 * 86_400
-RUNNING = 2_000
+RUNNING = 20 if SMALL else 2_000
 SACCT = """\
 #!{python} -SE
 import sys

@@ -5,15 +5,15 @@ python benchmarks/bench_startup.py [--json]
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-ROUNDS = 15
+from log_fixtures import SMALL, arguments, median, report
+
+ROUNDS = 1 if SMALL else 15
 BIN = Path(sys.executable).parent
 HEAVY = (
     "boto3",
@@ -34,14 +34,12 @@ def seconds(command: list[str]) -> float:
         start = time.perf_counter()
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+    return median(times[1:])
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
+    options = arguments(__doc__)
     commands = {
         "bare interpreter": [sys.executable, "-c", "pass"],
         "import hyperpod_jlab": [sys.executable, "-c", "import hyperpod_jlab"],
@@ -50,15 +48,14 @@ def main() -> None:
         "hpj runs --help": [str(BIN / "hpj"), "runs", "--help"],
         "hpj submit --help": [str(BIN / "hpj"), "submit", "--help"],
     }
-    rows = {name: round(seconds(command) * 1000, 1) for name, command in commands.items()}
-    code = f"import sys, hyperpod_jlab; print([name for name in {HEAVY} if name in sys.modules])"
+    rows: list[dict[str, Any]] = [
+        {"what": name, "ms": round(seconds(command) * 1000, 1)}
+        for name, command in commands.items()
+    ]
+    code = f"import sys, hyperpod_jlab; print(*[name for name in {HEAVY} if name in sys.modules])"
     came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    if as_json:
-        print(json.dumps({"ms": rows, "came_along": came.stdout.strip()}))
-        return
-    for name, value in rows.items():
-        print(f"{name:24} {value:>7} ms")
-    print(f"heavy packages that come with the import: {came.stdout.strip()}")
+    heavy = came.stdout.strip() or "none"
+    report(options, f"Start-up; heavy packages that come with the import: {heavy}", rows)
 
 
 if __name__ == "__main__":

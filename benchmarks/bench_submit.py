@@ -7,17 +7,18 @@ Both submit the same small function to this machine. submitit lives in an enviro
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-ROUNDS, WARM = 5, 8
+from log_fixtures import ROUNDS, SMALL, arguments, median, report
+
+WARM = 2 if SMALL else 8
 ENVIRONMENT = Path(__file__).parent.parent / ".bench" / "submitit"
 
 OURS = f"""
@@ -77,7 +78,7 @@ def one_round(python: str, code: str, folder: Path) -> tuple[float, float]:
         check=True,
     )
     times = json.loads(done.stdout.splitlines()[-1])
-    return times[0], statistics.median(times[1:])
+    return times[0], median(times[1:])
 
 
 def version(python: str, name: str) -> str:
@@ -89,35 +90,25 @@ def version(python: str, name: str) -> str:
 
 def main() -> None:
     """Measure both, round by round in turn, and print the medians."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
-    peers = {
-        "hyperpod_jlab": (sys.executable, OURS),
-        "submitit": (str(peer_python()), THEIRS),
-    }
+    options = arguments(__doc__)
+    peers = {"hyperpod_jlab": (sys.executable, OURS)}
+    if not SMALL:
+        peers["submitit"] = (str(peer_python()), THEIRS)
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
     for _ in range(ROUNDS):
         for name, (python, code) in peers.items():
             with tempfile.TemporaryDirectory() as folder:
                 found[name].append(one_round(python, code, Path(folder)))
                 time.sleep(0.2)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
-            "name": name,
-            "version": version(peers[name][0], name),
-            "first_ms": round(statistics.median(first for first, _ in rounds) * 1000, 1),
-            "warm_ms": round(statistics.median(warm for _, warm in rounds) * 1000, 1),
+            "what": f"{name} {version(peers[name][0], name)}",
+            "first, ms": round(median(first for first, _ in rounds) * 1000, 1),
+            "warm, ms": round(median(warm for _, warm in rounds) * 1000, 1),
         }
         for name, rounds in found.items()
     ]
-    if as_json:
-        print(json.dumps(rows))
-        return
-    print(f"{'submit of a function to this machine':38} {'first':>9} {'warm':>9}")
-    for row in rows:
-        label = f"{row['name']} {row['version']}"
-        print(f"{label:38} {row['first_ms']:>6} ms {row['warm_ms']:>6} ms")
+    report(options, "Submit of a function to this machine", rows)
 
 
 if __name__ == "__main__":

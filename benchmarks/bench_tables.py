@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from bench_log_socket import TOKEN, places
-from log_fixtures import ROUNDS, arguments, median, report
+from log_fixtures import ROUNDS, SMALL, arguments, median, report
 
-JOBS, NODES = 10_000, 2_000
+JOBS, NODES = (1_000, 300) if SMALL else (10_000, 2_000)
 FRESH_S = 1.1
 SERVER = """
 import sys
 from hyperpod_jlab.core.cluster import Job, Node
+from hyperpod_jlab.engines.local.observe import LocalTables
 from hyperpod_jlab.run.services import Hyperpod
 from jupyter_server.serverapp import ServerApp
 
@@ -34,11 +35,11 @@ async def jobs(self, cluster=None):
     return [Job(str(n), f"train-{n %% 97}", f"user{n %% 31}", ("running", "waiting")[n %% 2], queue="gpu",
                 nodes=(f"node-{n %% 2000}",), submitted_at=1.7e9 + n) for n in range(%d)]
 
-async def nodes(self, cluster=None):
+async def nodes(self):
     return [Node(f"node-{n}", "idle", cpus=96, cpus_free=n %% 96, memory=1 << 40, accelerators=8,
                  accelerator_type="h100", queues=("gpu",), jobs=(str(n), str(n + 2000))) for n in range(%d)]
 
-Hyperpod.jobs, Hyperpod.nodes = jobs, nodes
+Hyperpod.jobs, LocalTables.nodes = jobs, nodes
 ServerApp.launch_instance(sys.argv[1:])
 """
 
@@ -66,8 +67,10 @@ def server(home: Path) -> Iterator[str]:
                 urllib.request.urlopen(f"{address}/version?token={TOKEN}", timeout=5).close()
                 break
             time.sleep(0.1)
-        yield address
-        process.terminate()
+        try:
+            yield address
+        finally:
+            process.terminate()
 
 
 def ask(address: str, path: str) -> tuple[float, dict[str, Any]]:

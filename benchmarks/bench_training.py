@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from log_fixtures import arguments, median, report
+from log_fixtures import SMALL, arguments, median, report
 
 from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.run.metrics import RunMetrics
@@ -187,7 +187,7 @@ def reading(points: int) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     options = arguments(__doc__)
-    quick = options.quick
+    quick = options.quick or SMALL
     rows = [
         {"what": "reading 64 ranks", **cost(3 if quick else 15)},
         {"what": "print to answer", **latency(40 if quick else 200)},

@@ -9,10 +9,17 @@ import platform
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-ROUNDS = 5
+if TYPE_CHECKING:
+    from hyperpod_jlab.logs.source import SourceSet
+
+SMALL = "BENCH_SMALL" in os.environ
+"""Whether to do as little as shows that the benchmark works, as ``make test`` does. Processes that it starts do the same."""
+
+ROUNDS = 1 if SMALL else 5
 
 
 class Run:
@@ -23,11 +30,10 @@ class Run:
         self.per_node = per_node
         self.ended = False
 
-    def records_dir(self, run_id: str) -> Path:  # noqa: ARG002
-        return self.root
+    def sources(self, run_id: str) -> SourceSet:  # noqa: ARG002
+        from hyperpod_jlab.logs.records import RecordStreams
 
-    def processes_per_node(self, run_id: str) -> int:  # noqa: ARG002
-        return self.per_node
+        return RecordStreams(self.root, self.per_node)
 
     async def is_ended(self, run_id: str) -> bool:  # noqa: ARG002
         return self.ended
@@ -71,7 +77,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """What it was measured on."""
+    """What was measured, when, and on what."""
     import hyperpod_jlab
 
     def first_line(command: list[str]) -> str:
@@ -80,6 +86,10 @@ def machine() -> dict[str, Any]:
         ).stdout.splitlines()[0]
 
     return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": first_line(
+            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+        ),
         "hyperpod_jlab": hyperpod_jlab.__version__,
         "python": platform.python_version(),
         "kernel": platform.release(),

@@ -11,7 +11,7 @@ readonly OUTPUT=hyperpod_jlab/labextension
 
 # The output counts too: a development build (jlpm watch) may have replaced ours since.
 current_hash() {
-  content_hash hyperpod_jlab/server/openapi.json src style schema package.json yarn.lock tsconfig.json "$OUTPUT"
+  content_hash src style schema package.json yarn.lock tsconfig.json "$OUTPUT"
 }
 
 build() {

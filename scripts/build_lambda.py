@@ -37,7 +37,7 @@ HANDLERS = tuple(
 )
 """What of ours is in it: these, and all that they import, inside of functions too."""
 
-REQUIREMENTS = ("pydantic", "boto3", "httpx", "sniffio", "websockets")
+REQUIREMENTS = ("pydantic", "boto3", "httpx", "sniffio")
 """What these import, of the requirements in pyproject.toml; the versions are those of the constraints."""
 
 MOST_ZIPPED, MOST_UNZIPPED = 50_000_000, 250_000_000

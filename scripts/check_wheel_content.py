@@ -27,13 +27,12 @@ def problems_of(names: list[str]) -> list[str]:
     """What is missing from a wheel's list of files, and what is too much."""
     missing = [f"missing: {end}" for end in WANTED if not any(n.endswith(end) for n in names)]
     extra = [f"unwanted: {n}" for n in names for bit in UNWANTED if bit in n]
-    # Everything beside the modules that git has in the package has to come along, templates and the like, but for what only the front end's build reads.
+    # Everything beside the modules that git has in the package has to come along, templates and the like.
     package = Path("hyperpod_jlab")
     data = [
         path
         for path in package.rglob("*")
         if path.is_file()
-        and path.name != "openapi.json"
         and path.relative_to(package).parts[0] != "labextension"
         and CACHES.isdisjoint(path.parts)
     ]

@@ -74,6 +74,14 @@ install_node_packages() {
   jlpm install --immutable >"$LOG" 2>&1 || { cat "$LOG" >&2; exit 1; }
 }
 
+# What git does not have, because the code says it: the REST API's description for the front end, and two pages of the docs.
+make_generated_files() {
+  local name
+  for name in openapi reference permissions; do
+    PYTHONPATH=$PWD python "scripts/make_$name.py"
+  done
+}
+
 install_package() {
   local link=$VENV/share/jupyter/labextensions/hyperpod_jlab
   # A link into the working tree must go first, or the uninstall of the old version deletes files through it.
@@ -95,6 +103,11 @@ main() {
   if ! stamped node_modules/.stamp-install "$hash"; then
     step "Node packages" install_node_packages
     echo "$hash" >node_modules/.stamp-install
+  fi
+  hash=$(find hyperpod_jlab scripts/make_*.py -name '*.py' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+  if ! stamped "$VENV/.stamp-generated" "$hash" || [[ ! -f src/api/generated/openapi.json || ! -f docs/reference.md || ! -f docs/permissions.md ]]; then
+    step "REST API's description, reference pages" make_generated_files
+    echo "$hash" >"$VENV/.stamp-generated"
   fi
   scripts/build-frontend.sh
   hash=$(content_hash pyproject.toml package.json install.json jupyter-config)

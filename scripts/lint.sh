@@ -51,7 +51,6 @@ check "ruff check" ruff check --quiet .
 check "ruff format" ruff format --check --quiet .
 check "import-linter" lint-imports
 check "templates" python scripts/make_templates.py --check
-check "OpenAPI" python scripts/make_openapi.py --check
 wait
 
 if [[ -s $failed ]]; then

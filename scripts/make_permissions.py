@@ -1,8 +1,6 @@
-"""Write docs/permissions.md from the table of features: `make_permissions.py [--check]`."""
+"""Write docs/permissions.md, which git does not have, from the table of features. `make install` runs this."""
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +10,6 @@ PAGE = Path(__file__).parent.parent / "docs" / "permissions.md"
 
 HEAD = """\
 # IAM permissions
-
-<!-- Written by scripts/make_permissions.py. Do not edit: change hyperpod_jlab/aws/permissions.py, then run `.venv/bin/python scripts/make_permissions.py`. -->
 
 With this page you can give a role the least privilege that the features need. Every feature works with exactly the actions listed here: the tests run each
 feature with its own policy, and again without each single action. If an action is denied, the output names it, and everything else works.
@@ -67,18 +63,5 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether it is up to date")
-    text = page()
-    if not parser.parse_args().check:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE} is not what the code says; run: {sys.argv[0]}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,10 +1,10 @@
-"""Write docs/reference.md, and the list of the spec's options, from the schema, the command line and the launcher: `make_reference.py [--check]`.
+"""Write docs/reference.md, and the list of the spec's options, from the schema, the command line and the launcher.
 
-Nothing in that page is written by hand, so that it cannot say something else than the code does. The few tables whose words
-stand here (states, exit codes, variables of a rank) are checked against the code while they are made.
+`make install` runs this; git has the list, but not the page. Nothing in the page is written by hand, so that it cannot say something
+else than the code does. The few tables whose words stand here (states, exit codes, variables of a rank) are checked against the code
+while they are made.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,8 +27,6 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 
 HEAD = """\
 # Reference
-
-<!-- Written by scripts/make_reference.py. Do not edit: change the code, then run `.venv/bin/python scripts/make_reference.py`. -->
 
 On this page you can look up [the spec](#the-spec), [the configuration file](#the-configuration-file), [commands](#commands), [the magic](#the-magic),
 [states](#states), [exit codes](#exit-codes) and [the environment of a rank](#the-environment-of-a-rank). It is generated from the code.
@@ -370,32 +368,15 @@ def render() -> str:
     return "\n".join(parts)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Write docs/reference.md from the code.")
-    parser.add_argument(
-        "--check", action="store_true", help="only say whether the page is up to date"
-    )
-    given = parser.parse_args()
+def main() -> None:
     # The command line, which the page describes, was imported with the list as it is: with a new one all begins again.
     options = dump_options(JobSpec)
-    fresh = OPTIONS_FILE.exists() and OPTIONS_FILE.read_text(encoding="utf-8") == options
-    if not fresh and not given.check:
+    if not OPTIONS_FILE.exists() or OPTIONS_FILE.read_text(encoding="utf-8") != options:
         OPTIONS_FILE.write_text(options, encoding="utf-8")
         print(f"wrote {OPTIONS_FILE.name}")
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    page = render()
-    if given.check:
-        fresh = fresh and PAGE.exists() and PAGE.read_text(encoding="utf-8") == page
-        print(
-            "docs/reference.md is up to date"
-            if fresh
-            else "docs/reference.md or the list of options is stale: run scripts/make_reference.py"
-        )
-        return 0 if fresh else 1
-    PAGE.write_text(page, encoding="utf-8")
-    print(f"wrote {PAGE.name}, {page.count(chr(10))} lines")
-    return 0
+    PAGE.write_text(render(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,14 +9,13 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from hyperpod_jlab.admin.lambdas.settings import (
     CLUSTER_PERMISSION,
     EKS_PERMISSION,
-    SESSION_PERMISSIONS,
     Function,
     rights,
 )
@@ -138,26 +137,11 @@ def of_functions() -> tuple[Permission, ...]:
 OF_JOBS = (CLUSTER_PERMISSION, EKS_PERMISSION)
 """What they need where a Job makes folders."""
 
-OF_THE_CONTROLLER = (CLUSTER_PERMISSION, *SESSION_PERMISSIONS)
-"""What they need where a session on Slurm's controller makes them."""
-
-OF_FOLDERS = {*OF_JOBS, *OF_THE_CONTROLLER}
-
-ONE_CLUSTER = feature.CLUSTER.replace("*", "${{ClusterId}}")
-"""The only cluster on whose nodes the functions open sessions, which may be root's."""
-
 BLOCKS: Mapping[str, tuple[Block, ...]] = {
     "wire-domain.yaml": (
         # One role for all functions; the template names the file system, so of clusters only Jobs need to know.
-        Block("wiring", more=tuple(one for one in of_functions() if one not in OF_FOLDERS)),
+        Block("wiring", more=tuple(one for one in of_functions() if one not in OF_JOBS)),
         Block("kubernetes", more=OF_JOBS),
-        Block(
-            "controller",
-            more=tuple(
-                replace(one, resource=ONE_CLUSTER) if one.resource == feature.CLUSTER else one
-                for one in OF_THE_CONTROLLER
-            ),
-        ),
     ),
     "roles.yaml": (
         Block("reading", reading_features(), of_eks="HasEks"),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.file_system import Association, FileSystem, format_maintenance
 from hyperpod_jlab.storage.mounts import all_mounts
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.aws.session import Aws
     from hyperpod_jlab.core.hyperpod import LustreStorage
 
 

@@ -1,8 +1,7 @@
 """Capture: turns a spec's source into a bundle's files and command.
 
 The code to run is fixed at the moment of the submit: cells keep their exact bytes, functions are
-pickled by value, and the translation of each magic or shell line is decided and shown before the
-submit.
+pickled by value. IPython runs the cells in the job, and reads their magics there.
 """
 
 from __future__ import annotations

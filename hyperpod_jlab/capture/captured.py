@@ -62,7 +62,7 @@ class PreviewPart:
         title: Such as ``Cell 3``.
         language: For syntax colours: ``python``, ``bash``, ``yaml`` or ``text``.
         text: The code as it will run.
-        notes: What becomes of each magic or shell line in it.
+        notes: Remarks about it.
     """
 
     title: str
@@ -83,6 +83,7 @@ class Captured:
         findings: Findings to show before the submit; one of level ``error`` prevents it.
         parts: The preview.
         cwd: The working folder in the bundle.
+        pip_lines: Arguments of the lines of cells that call pip.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Captured:
     findings: tuple[Finding, ...] = ()
     parts: tuple[PreviewPart, ...] = ()
     cwd: str = "work"
+    pip_lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,20 +115,19 @@ PACKAGE = "code/hyperpod_runtime"
 MAIN = "code/main.py"
 """The program that each rank starts."""
 
-_COMMON = ("__init__", "failure", "once", "records", "sources", "ending", "stacks")
+_COMMON = ("__init__", "failure", "records", "sources", "ending", "stacks")
 _MODULES = {
     "notebook": (
         *_COMMON,
-        "compiling",
-        "display",
-        "expansion",
-        "figures",
-        "imports",
+        "cell_text",
+        "cells",
+        "commands",
         "notebook",
-        "output",
+        "once",
         "recorder",
         "replay",
-        "service",
+        "shell",
+        "unpacking",
         "values",
     ),
     "function": (*_COMMON, "definitions", "function", "outcome"),

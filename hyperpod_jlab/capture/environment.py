@@ -5,7 +5,6 @@ Whatever it is captured from becomes pip's format of requirements, which uv inst
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 import json
@@ -30,7 +29,6 @@ from hyperpod_jlab.capture.captured import (
     ProjectFile,
 )
 from hyperpod_jlab.capture.files import source_path
-from hyperpod_jlab.capture.magics import SERVICE
 from hyperpod_jlab.capture.requirements import (
     FIELD,
     Line,
@@ -122,13 +120,12 @@ def with_environment(
                     field=FIELD,
                 )
             )
-    pip_calls = list(_pip_calls(captured.files))
-    for arguments in pip_calls:
+    for arguments in captured.pip_lines:
         _check_pip_line(arguments, requirements.findings)
     document |= {
         "requirements": _text(requirements.lines),
         "constraints": _text(requirements.constraints),
-        "pip": [arguments for arguments in pip_calls if _is_plain_install(arguments)],
+        "pip": [arguments for arguments in captured.pip_lines if _is_plain_install(arguments)],
     }
     shown = [document["requirements"], *document["pip"]]
     if document["constraints"]:
@@ -388,30 +385,8 @@ def _find_uv() -> str | None:
 
 _FLAGS = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--no-cache-dir"}
 _PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,. -]+\])?\s*((===|[=<>!~]=|<|>).+)?")
-
-
-_MAX_CELL_BYTES = 1 << 20
 _MAX_PIP_LINE = 4_000
 """What is larger runs in the run, as lines do that are more than names of packages."""
-
-
-def _pip_calls(files: Sequence[CodeFile]) -> Iterator[str]:
-    """The arguments of ``%pip`` lines in the cells, from the calls that replace them."""
-    for file in files:
-        is_cell = file.path.endswith(".compiled.py") and len(file.data) <= _MAX_CELL_BYTES
-        if not is_cell or f"{SERVICE}.pip".encode() not in file.data:
-            continue
-        try:
-            tree = ast.parse(file.data)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in ast.walk(tree):
-            match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=name), attr="pip"),
-                    args=[ast.Constant(value=str(arguments)), *_],
-                ) if name == SERVICE:
-                    yield arguments
 
 
 def _is_plain_install(arguments: str) -> bool:

@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import linecache
+import os
 import sys
 import sysconfig
 import threading
@@ -236,6 +237,8 @@ def _unwrap(function: Any) -> Any:
 def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
     """The project's own modules: loaded from its folders, and not installed."""
     own_modules = []
+    starts = tuple(f"{root}".rstrip("/") + "/" for root in roots)
+    folders: dict[str, str] = {}
     modules: list[Any] = list(sys.modules.values())  # it may contain any object
     for module in modules:
         file = getattr(module, "__file__", None)
@@ -244,10 +247,20 @@ def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
             and isinstance(file, str)
             and module.__name__ != "__main__"
             and sys.modules.get(module.__name__) is module
+            and _real_path(file, folders).startswith(starts)
             and _is_own(Path(file), roots)
         ):
             own_modules.append(module)
     return own_modules
+
+
+def _real_path(file: str, folders: dict[str, str]) -> str:
+    """A file's path without links. Hundreds of modules share a few folders, whose real paths `folders` keeps."""
+    folder, name = os.path.split(file)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    path = f"{folders[folder]}/{name}"
+    return os.path.realpath(path) if Path(path).is_symlink() else path
 
 
 def _is_own(path: Path, roots: set[Path]) -> bool:

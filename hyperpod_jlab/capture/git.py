@@ -54,6 +54,8 @@ def ask(
         SlowGitError: It takes longer than `seconds`, or prints more than `MAX_OUTPUT` bytes.
     """
     path = os.path.realpath(folder)
+    if not _may_have_repository(Path(path)):
+        return None
     search_path = _search_path(path)
     program = shutil.which("git", path=search_path)
     if program is None:
@@ -86,6 +88,11 @@ def ask(
     if status == -signal.SIGKILL:
         raise SlowGitError(f"git needs more than {seconds:.0f} s to list it")
     return output if status == 0 else None
+
+
+def _may_have_repository(folder: Path) -> bool:
+    """Whether git can find a working tree: one has ``.git`` in the folder or above it. Looking is a hundred times quicker than a start of git."""
+    return any(os.path.lexists(above / ".git") for above in (folder, *folder.parents))
 
 
 def _search_path(folder: str) -> str:

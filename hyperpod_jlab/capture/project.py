@@ -127,11 +127,13 @@ class Lister:
         """Tracked and new files from git; None if the folder is not in a usable working tree."""
         if not (folder / ".git").exists() and self._is_ignored(folder):
             return None
-        tracked = self._ask_git(folder, "ls-files", "-z", "--cached")
-        if tracked is None:
+        options = ("-z", "-t", "--cached", "--others", "--exclude-standard")
+        tagged = self._ask_git(folder, "ls-files", *options)
+        if tagged is None:
             return None
-        new = self._ask_git(folder, "ls-files", "-z", "--others", "--exclude-standard") or []
-        paths = tracked + [path for path in new if not _is_excluded(path)]
+        # The tag of a new file is "?". A tracked one is wanted whatever its name is.
+        listed = ((one[:2] == "? ", one[2:]) for one in tagged)
+        paths = [path for is_new, path in listed if not (is_new and _is_excluded(path))]
         # Git does not check the names in an index.
         return [
             path for path in paths if _ODD_COMPONENTS.isdisjoint(path.removesuffix("/").split("/"))

@@ -14,7 +14,6 @@ import click
 
 from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
-from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
 from hyperpod_jlab.core.text import terminal_json
@@ -250,6 +249,8 @@ def show_list(
         page: The given limit and cursor.
         narrow: What gives way on a narrow terminal (see `Table`).
     """
+    from hyperpod_jlab.core.cluster import notes_of
+
     page_items, following = _page(items, *page)
     if invocation().as_json:
         print_list(name, page_items, following, notes_of(items))

@@ -10,20 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from hyperpod_jlab.aws.domains import COMMON_UID, Profile, Space, describe_profile, describe_space
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.isolation import Identity
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.descent import replace
 from hyperpod_jlab.storage.files import to_json
-from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.owners import Parent, ancestor_folders, current_user
 from hyperpod_jlab.storage.partition import Partition
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.aws.domains import Profile, Space
     from hyperpod_jlab.aws.file_systems import LustreMount
+    from hyperpod_jlab.aws.session import Aws
 
 SPACE_TYPE_VARIABLE = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
 """Variable that Studio's images set to ``private`` or ``shared``."""
@@ -207,6 +206,8 @@ async def find_profile(
     """The user profile of this name in the domain; None if it does not exist or is unknown."""
     if studio is None or studio.domain_id is None or queries.aws is None:
         return None
+    from hyperpod_jlab.aws.domains import Profile, describe_profile
+
     profile = await queries.about(
         "sagemaker",
         f"the user profile {name}",
@@ -218,6 +219,8 @@ async def find_profile(
 async def _space(studio: Studio, queries: IdentityQueries) -> Space | None:
     if studio.space is None:
         return None
+    from hyperpod_jlab.aws.domains import Space, describe_space
+
     kind = os.environ.get(SPACE_TYPE_VARIABLE)
     default = Space(studio.space, shared=None if kind is None else kind == "shared")
     if studio.domain_id is None or queries.aws is None:
@@ -234,6 +237,8 @@ async def _profile_identity(
     studio: Studio, owner: str | None, queries: IdentityQueries
 ) -> Identity:
     """Studio maps the container's user to the profile's own number, or to the one that all others share."""
+    from hyperpod_jlab.aws.domains import COMMON_UID, Profile, describe_profile
+
     reason_text = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
     if owner is None:
         return Identity(
@@ -317,6 +322,8 @@ def separation_of(partition: Partition, identity: Identity) -> Separation:
         OSError: The partition's root cannot be read.
     """
     parent_folders = tuple(ancestor_folders(partition.root))
+    from hyperpod_jlab.storage.migration import runs_in_old_layout
+
     old_run_count = sum(1 for _ in runs_in_old_layout(partition))
     trusted = {"foreign", "open", "group"} if partition.shared else {"foreign", "open"}
     bad = next((parent for parent in parent_folders if parent.problem in trusted), None)

@@ -8,8 +8,9 @@ double the time of ``hpj submit --help``. ``scripts/make_reference.py`` writes t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -83,10 +84,11 @@ def dump_options(model: type[BaseModel]) -> str:
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
 
 
-def known_options() -> list[SpecOption]:
+@cache
+def known_options() -> Sequence[SpecOption]:
     """The options of `JobSpec`, without importing it."""
     rows = json.loads(OPTIONS_FILE.read_text(encoding="utf-8"))
-    return [
+    return tuple(
         SpecOption(
             path=tuple(row["path"]),
             option=Option(**row["option"]),
@@ -96,7 +98,7 @@ def known_options() -> list[SpecOption]:
             default=row["default"],
         )
         for row in rows
-    ]
+    )
 
 
 def spec_options(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[SpecOption]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from hyperpod_jlab.core.hyperpod import Instance
-from hyperpod_jlab.core.nodes import ENDING_STATES, STARTING_STATES, instance_key
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.run import Attempt
 from hyperpod_jlab.core.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.hyperpod import Instance
 
 NodeRepair = Literal["replace", "reboot", "repair"]
 """HyperPod's repairs of a node; ``repair`` if only the fact is known."""
@@ -100,6 +101,8 @@ def find_repairs(
         nodes: The nodes, by the scheduler's names.
         begun_at: When the run's newest attempt began (Unix seconds): an instance that was launched later is a replacement.
     """
+    from hyperpod_jlab.core.nodes import STARTING_STATES, instance_key
+
     by_key: dict[str, list[Instance]] = {}
     for instance in instances:
         key = instance_key(scheduler, instance)
@@ -127,6 +130,8 @@ def _repair_of(
         begun_at: When the attempt began.
         replaced: Whether a node without an instance is being replaced.
     """
+    from hyperpod_jlab.core.nodes import ENDING_STATES, STARTING_STATES
+
     if not instances:
         return "replace" if replaced else None
     if any(instance.state == "running" for instance in instances):

@@ -361,8 +361,8 @@ def _check_run_ids(ids: list[str]) -> list[str]:
     return ids
 
 
-AlarmCode = Literal["nan", "spike", "hang", "straggler", "gpu_idle"]
-"""Causes of alarms: a loss that is not finite, a loss far above its course, no output and no progress, a slow rank, an idle GPU."""
+AlarmCode = Literal["nan", "spike", "hang"]
+"""Causes of alarms: a loss that is not finite, a loss far above its course, no output and no progress."""
 
 _WEBHOOK = re.compile(r"https?://(?!\S*\$\{)[^\s/]+(?:/\S*)?|\$\{([A-Za-z_]\w*)\}")
 """A URL, or the name of the secret that has it."""
@@ -376,30 +376,17 @@ def _check_webhook(url: str | None) -> str | None:
     return url
 
 
-def _check_command(command: str | None) -> str | None:
-    if command is not None and not command.strip():
-        raise ValueError("the command is empty")
-    return command
-
-
 class AlarmOptions(DescribedModel):
     """What an alarm does, other than being shown."""
 
     stop_on: Annotated[list[AlarmCode], option("--stop-on", metavar="ALARM", repeat="list")] = (
         Field(default_factory=list)
     )
-    """End the attempt as failed on these alarms: nan, spike, hang, straggler, gpu_idle. With max_restarts, it starts again."""
-    command: Annotated[
-        NoNul | None,
-        Field(max_length=4096),
-        AfterValidator(_check_command),
-        option("--alarm-command", metavar="COMMAND"),
-    ] = None
-    """Shell command to run on the node, with the variables HYPERPOD_ALARM_CODE, HYPERPOD_ALARM_MESSAGE and HYPERPOD_ALARM_RANK."""
+    """End the attempt as failed on these alarms: nan, spike, hang. With max_restarts, it starts again."""
     webhook: Annotated[
         OneLine | None, AfterValidator(_check_webhook), option("--alarm-webhook", metavar="URL")
     ] = None
-    """URL to which the node posts the alarm as JSON."""
+    """URL to which the node posts alarms and the end of the run, as JSON."""
 
 
 class MlflowOptions(DescribedModel):

@@ -60,6 +60,8 @@ def launch_plan(
     if spec.metric_patterns:
         plan["metric_patterns"] = dict(spec.metric_patterns)
     alarms = spec.alarms.model_dump(exclude_defaults=True)
+    if spec.alarms.webhook is not None:  # from these the launcher knows that an attempt is the last
+        alarms.update(max_restarts=spec.max_restarts, time_limit=spec.time_limit)
     if alarms:
         plan["alarms"] = alarms
     if spec.mlflow.server is not None:

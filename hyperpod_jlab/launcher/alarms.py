@@ -112,8 +112,6 @@ class Course:
         self.printed_at: Optional[float] = None
         self.intervals: Deque[float] = deque(maxlen=self.WINDOW)
         """Seconds between two reports."""
-        self.step_times: Deque[float] = deque(maxlen=self.WINDOW)
-        """Seconds for one step."""
         self.longest = 0.0
         self.is_done = False
         """The last step of all was reported."""
@@ -132,7 +130,7 @@ class Course:
         if now >= self.answers_until:
             self.printed_at = now
 
-    def report(self, step: Optional[int], now: float, step_time: Optional[float] = None) -> None:
+    def report(self, step: Optional[int], now: float) -> None:
         """A line told a step, or numbers without one."""
         if now < self.answers_until:  # such as a bar that the stacks have ended
             self.step = self.step if step is None else step
@@ -141,11 +139,6 @@ class Course:
             interval = now - self.reported_at
             self.intervals.append(interval)
             self.longest = max(self.longest, interval)
-            steps = step - self.step if step is not None and self.step is not None else 0
-            if step_time is None and steps > 0:
-                step_time = interval / steps
-        if step_time is not None and step_time > 0 and math.isfinite(step_time):
-            self.step_times.append(step_time)
         if step is None or step != self.step or self.reported_at is None:
             self.reported_at = now
         self.step = self.step if step is None else step
@@ -165,12 +158,12 @@ class HangAlarm:
     """Seconds, and usual intervals, of silence after which an attempt may be ended: checkpoints and evaluations are silent too."""
 
     def __init__(self) -> None:
-        self._is_fired = False
+        self.is_fired = False
 
     def is_certain(self, courses: Sequence[Course], now: float) -> bool:
         """Whether the silence has lasted so long that the attempt may be ended."""
         known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
-        is_silent = self._is_fired and bool(known)
+        is_silent = self.is_fired and bool(known)
         return is_silent and all(
             now - max(one.reported_at or 0.0, one.printed_at or 0.0)
             > max(self.STOP_AFTER_S, self.STOP_TIMES * median(one.intervals))
@@ -196,15 +189,15 @@ class HangAlarm:
         """
         known = [one for one in courses if len(one.intervals) >= self.MIN_REPORTS]
         silent = [one for one in known if self._is_silent(one, now - patience)]
-        if self._is_fired:
+        if self.is_fired:
             if not silent:
-                self._is_fired = False
+                self.is_fired = False
                 return Alarm("hang", "", None, time, True)
             return None
         is_done = any(one.is_done for one in courses)
         if not silent or len(silent) < len(known) or is_done:
             return None
-        self._is_fired = True
+        self.is_fired = True
         last = max(max(one.reported_at or 0.0, one.printed_at or 0.0) for one in silent)
         steps = {**other_steps(), **{one.rank: one.step for one in courses if one.step is not None}}
         message = self._message(steps, now - last)
@@ -233,95 +226,3 @@ class HangAlarm:
         elif steps:
             text += "; the last step is %d" % max(steps.values())
         return text
-
-
-class StragglerAlarm:
-    """A rank takes much longer for a step than the median of the ranks that it is compared with."""
-
-    RATIO = 1.5
-    MIN_STEPS = 10
-    MIN_BEHIND_S = 2.0
-
-    def __init__(self) -> None:
-        self._fired: Dict[int, float] = {}
-
-    def check(self, courses: Sequence[Course], time: float) -> List[Alarm]:
-        """The alarms that begin or end now, from the steps of a node's ranks."""
-        return self.compare(
-            {
-                one.rank: median(one.step_times)
-                for one in courses
-                if len(one.step_times) >= self.MIN_STEPS
-            },
-            time,
-        )
-
-    def forget(self, rank: int) -> None:
-        """An alarm was not told after all."""
-        self._fired.pop(rank, None)
-
-    def compare(self, known: Mapping[int, float], time: float) -> List[Alarm]:
-        """The alarms that begin or end now, from the seconds that each rank takes for a step."""
-        alarms: List[Alarm] = []
-        usual = median(list(known.values())) if len(known) > 1 else 0.0
-        if len(known) == 2:
-            usual = min(known.values())
-        for rank, seconds in known.items():
-            is_slow = usual > 0 and seconds > self.RATIO * usual and seconds - usual > 0.005
-            if is_slow and rank not in self._fired:
-                self._fired[rank] = time
-                text = "takes %.3g s a step; the others take %.3g s" % (seconds, usual)
-                alarms.append(Alarm("straggler", text, rank, time))
-            elif rank in self._fired and not is_slow and seconds < 1.2 * usual:
-                del self._fired[rank]
-                alarms.append(Alarm("straggler", "", rank, time, True))
-        return alarms
-
-
-class GpuAlarm:
-    """A GPU of the node is idle while others compute."""
-
-    IDLE, BUSY = 5.0, 50.0
-    SECONDS, MIN_SAMPLES = 60.0, 3
-
-    def __init__(self) -> None:
-        self._idle_since: Dict[int, float] = {}
-        self._idle_samples: Dict[int, int] = {}
-        self._fired: Dict[int, bool] = {}
-
-    def add(
-        self,
-        gpus: Sequence[Tuple[int, Optional[float]]],
-        ranks: Sequence[int],
-        now: float,
-        time: float,
-    ) -> List[Alarm]:
-        """Take a sample. Where the node has a rank for each GPU, the rank is named.
-
-        Args:
-            gpus: Index and percent of each GPU.
-            ranks: The ranks of the node.
-            now: Monotonic time: the sample's own is that of a clock that may be set.
-            time: Unix time.
-        """
-        alarms: List[Alarm] = []
-        some_busy = any(use is not None and use >= self.BUSY for _, use in gpus)
-        for place, (index, use) in enumerate(gpus):
-            is_idle = some_busy and use is not None and use < self.IDLE
-            seconds = now - self._idle_since.setdefault(index, now) if is_idle else 0.0
-            if is_idle:
-                self._idle_samples[index] = self._idle_samples.get(index, 0) + 1
-            else:
-                self._idle_since.pop(index, None)
-                self._idle_samples.pop(index, None)
-            is_long = seconds >= self.SECONDS and self._idle_samples[index] >= self.MIN_SAMPLES
-            rank = ranks[place] if len(ranks) == len(gpus) else None
-            if is_long and not self._fired.get(index):
-                self._fired[index] = True
-                text = "GPU %d is idle for %d s while others compute" % (index, seconds)
-                alarms.append(Alarm("gpu_idle", text, rank, time - seconds))
-            elif self._fired.get(index) and not is_idle and use is not None and use >= self.BUSY:
-                self._fired[index] = False
-                if rank is not None or not any(self._fired.values()):
-                    alarms.append(Alarm("gpu_idle", "", rank, time, True))
-        return alarms

@@ -34,6 +34,7 @@ PARTS = (
     "metric_lines",
     "alarms",
     "other_nodes",
+    "webhook",
     "metrics",
     "agent",
     "ranks",

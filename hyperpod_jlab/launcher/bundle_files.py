@@ -214,9 +214,9 @@ class AttemptPaths(NamedTuple):
         """Any node's numbers and alarms."""
         return os.path.join(self.logs, "node-%d.metrics.jsonl" % node_rank)
 
-    def straggler(self, rank: int) -> str:
-        """The mark of the node that has raised the alarm that this rank is slow."""
-        return os.path.join(self.status, ".straggler-%d.json" % rank)
+    def alarm_posted(self, code: str) -> str:
+        """The mark that an alarm was posted to the webhook."""
+        return os.path.join(self.status, ".alarm-%s.json" % code)
 
     @property
     def alarm_stop(self) -> str:

@@ -1,10 +1,12 @@
-"""Numbers in what a rank prints: losses, rates, steps, as the common trainers print them."""
+"""Numbers in what a rank prints: names and numbers in dictionaries, JSON, ``key=value``, words and progress bars, and the steps that they belong to."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import re
+from functools import lru_cache
+from itertools import islice
 from typing import (
     Callable,
     ContextManager,
@@ -25,33 +27,28 @@ MAX_SETTINGS = 12
 """Names in a line without a step and a loss, above which it is a dump of settings."""
 
 _NUMBER = (
-    rb"[-+]?1\.#(?:IND|[QS]NAN|INF)0*|"
     rb"[-+]?(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
     rb"|[-+]?(?:nan|NaN|Nan|NAN|inf(?:inity)?|Inf(?:inity)?|INF)\b"
 )
 _WORD = rb"[A-Za-z][\w./@'-]*"
-_MORE_WORDS = rb"(?: (?!(?i:nan|inf|infinity)\b)" + _WORD + rb"){0,3}"
-"""The further words of a name; "loss nan lr" is not one."""
 _BEGIN = rb"(?<![\w./@-])(?<![\xc3-\xdf][\x80-\xbf])"
 """Not within a word. A letter that is not ASCII, such as an umlaut, has two bytes."""
 
 PAIR = re.compile(
-    _BEGIN + rb"(" + _WORD + _MORE_WORDS + rb"(?: ?\((?:ms|s)\))?)"
+    # At most four words; "loss nan lr" is no name.
+    _BEGIN + rb"(" + _WORD + rb"(?: (?!(?i:nan|inf|infinity)\b)" + _WORD + rb"){0,3}"
+    rb"(?: ?\((?:ms|s|TFLOP/s/GPU)\))?)"
     rb"(['\"]?\s*[=:]\s*|\s+)(?:(?:tensor|np\.float[0-9]*|[Aa]rray)\(|\[|['\"])?(" + _NUMBER + rb")"
-    rb"(?!\w|\.(?=\S)|,[0-9])(\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9])?)"
+    rb"((?:ms|us|s|%|[GM]i?B|it/s|[GMK])(?![\w/])"
+    rb"|(?!\w|\.(?=\S)|,[0-9])(?:\s?(?:%|/[0-9]+|ms\b|s\b|us\b|\( *[0-9]))?)"
 )
-"""Name, separator, value, unit. A name has at most four words."""
-UNIT_PAIR = re.compile(
-    _BEGIN + rb"(" + _WORD + _MORE_WORDS + rb")(['\"]?\s*[=:]\s*|\s+)"
-    rb"([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?)(ms|us|s|%|GiB|GB|MiB|MB|it/s|G|M|K)(?![\w/])"
-)
+"""Name, separator, value, unit."""
 RATE = re.compile(
-    rb"(?<![\w.,])([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?) ?(tok(?:en)?s?|samples?|examples?|im(?:a?g)(?:e)?s?|seqs?)/s(?:ec(?:ond)?)?\b"
+    rb"(?<![\w.,])([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?) ?(?:(tok)(?:en)?s?|samples?|examples?|im(?:a?g)(?:e)?s?|seqs?)/s(?:ec(?:ond)?)?\b"
 )
 TIME_RATE = re.compile(
     rb"(?<![\w.,])([0-9][0-9.]*(?:[eE][-+]?[0-9]+)?) ?(ms|s|us)/(?:step|it|iter|iteration|batch)\b"
 )
-TFLOPS = re.compile(rb"\(TFLOP/s/GPU\): ?([0-9][0-9.]*)")
 STEP = re.compile(
     rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|round)\b"
     rb"['\"]?\s*(?:[=:#]\s*)?(?:[\[(]\s*)?([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
@@ -61,21 +58,23 @@ EPOCH = re.compile(
     rb"(?<![\w./@-])epoch(?:\(train\)|\b)['\"]?\s*(?:[=:#]\s*)?(?:['\"\[]\s*)?([0-9]{1,9}(?:\.[0-9]+)?)\]?(?:\s*(?:/|of)\s*([0-9]{1,9})(?![\w.]))?",
     re.I,
 )
+LONE_EPOCH = re.compile(rb"\W*epochs?\W*[0-9]+(?:\s*/\s*[0-9]+)?\W*", re.I)
 BAR = re.compile(
     rb"(?:^|[|\s])([0-9]{1,12})/([0-9]{1,12}) \[(?:[0-9]+:)?[0-9]+:[0-9]+<[^,\]]*"
     rb"(?:, *([0-9.]+|\?) ?(it/s|s/it|steps?/s|s/step|batch(?:es)?/s|s/batch))?"
 )
 """A bar of tqdm: done, total, rate and its unit."""
-KERAS_BAR = re.compile(rb"(?:^|\s)([0-9]{1,12})/([0-9]{1,12}) (?:\[[=>.]+\]|[\xe2\x94\x81-]{2,}|-)")
-BRACKETS = re.compile(rb"\[\s*([0-9]{1,12})\s*/\s*([0-9]{1,12})(?: \([0-9. ]+%\))?\s*\]")
 EPOCHS_BAR = re.compile(rb"epochs?\s*:?\s*[0-9]*%?\s*\|?", re.I)
 EPOCH_AND_STEP = re.compile(rb"\s*([0-9]{1,9})\|([0-9]{1,12})\|")
-LONE_EPOCH = re.compile(rb"\W*epochs?\W*[0-9]+(?:\s*/\s*[0-9]+)?\W*", re.I)
-ROUND = re.compile(rb"^\[([0-9]{1,9})\]\s")
+"""Before a bar: torchtune writes the step over all epochs."""
+KERAS_BAR = re.compile(rb"(?:^|\s)([0-9]{1,12})/([0-9]{1,12}) (?:\[[=>.]+\]|[\xe2\x94\x81-]{2,}|-)")
+BRACKETS = re.compile(rb"\[\s*([0-9]{1,12})\s*/\s*([0-9]{1,12})(?: \([0-9. ]+%\))?\s*\]")
+ROUND = re.compile(rb"\[([0-9]{1,9})\]()\s")
 PHASE = re.compile(
     rb"(?:^|[\s\]|])(?:test|eval(?:uation)?|val(?:id(?:ation)?)?|validating) ?(?:set|loop|epoch|results?)?(?: ?[:\]|]| - | loss at | metrics )|(?:^|\s)validate step",
     re.I,
 )
+"""An evaluation's line."""
 OTHER_BAR = re.compile(
     rb"download|upload|fetch|map\b|filter|load|tokeniz|generat|saving|writ|eval|valid|test|infer|predict|extract|compil"
     rb"|shard|build|sanity|pack|convert|files|proc",
@@ -93,23 +92,12 @@ LOSS_AT_STEP = re.compile(
     re.I,
 )
 """Keras's guide and others write the step behind the name."""
-LONE_LOSS = re.compile(
-    rb"(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval)[ _/])?loss\s*[=:]\s*[0-9]+\s*", re.I
+WHOLE_LOSS = re.compile(
+    rb"(?i:(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval)[ _/])?loss\s*[=:]\s*[0-9]+\s*)"
+    rb"|\s*\{(?:.*[,{]\s*)?['\"](?:(?:train|eval|val|valid|test)[_/])?loss['\"]: *[0-9]+[,}](?:.*\})?\s*"
 )
-"""All of a line."""
-LOSS_IN_DICTIONARY = re.compile(
-    rb"\s*\{(?:.*[,{]\s*)?['\"](?:(?:train|eval|val|valid|test)[_/])?loss['\"]: *[0-9]+[,}]"
-)
-NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])|1\.#(?:ind|[qs]nan|inf)")
-
-KEYWORDS = (
-    *(b"loss", b"acc", b"perplexity", b"ppl", b"reward", b"grad", b"learning", b"lr"),
-    *(b"tok", b"samples", b"examples", b"it/s", b"s/it", b"/step", b"epoch", b"step", b"iter"),
-    *(b"error", b"auc", b"f1", b"bleu", b"rouge", b"iou", b"map", b"mse", b"mae", b"nll", b"wer"),
-    *(b"cer", b"score", b"kl", b"entropy", b"tps", b"tflop", b"mfu", b"rmse", b"l2", b"l1"),
-    *(b"top1", b"top5", b"elbo"),
-)
-"""A text without any of these (in lower case) has no numbers for us."""
+"""Nothing but a loss, or a dictionary with one: there, a whole number leaves no doubt either."""
+NOT_FINITE = re.compile(rb"(?<![a-z0-9_])(?:nan|inf|infinity)(?![a-z0-9_])")
 
 
 def _words(*lines: str) -> FrozenSet[str]:
@@ -120,29 +108,14 @@ _PRIMARY = _words(
     "loss acc accuracy ppl perplexity reward rewards auc f1 bleu rouge iou miou map mse",
     "rmse mae nll wer cer logloss elbo kl entropy top1 top5 acc1 acc5 score",
 )
+"""Last words of names that make a line one with numbers."""
 _SECONDARY = _words(
     "learning_rate lr tokens_per_second samples_per_second step_time tflops mfu memory",
     "throughput l1 l2 precision recall error grad_norm gnorm",
 )
-_ALIASES: Dict[str, str] = {}
-for _target, _names in {
-    "loss": "loss train_loss train/loss training_loss training/loss lm_loss total_loss reduced_train_loss average_loss avg_loss mean_loss"
-    " loss/train loss/train/total train_loss_step global_avg_loss actor/loss",
-    "eval_loss": "eval_loss eval/loss val_loss val/loss valid_loss validation_loss validation/loss dev_loss loss/val valid/loss test_loss"
-    " loss/eval lm_loss_validation",
-    "learning_rate": "learning_rate lr train/learning_rate train/lr learning/rate lr-adamw lr-adam lr-sgd actor/lr",
-    "grad_norm": "grad_norm gradnorm gradient_norm gnorm train/grad_norm train/gnorm total_norm grad/norm l2_norm/grad/global actor/grad_norm",
-    "accuracy": "accuracy acc train_acc train_accuracy train/acc train/accuracy training_accuracy",
-    "tokens_per_second": "tokens_per_second tokens_per_sec tokens/s tokens/sec tok/s tok/sec tps tgs tokens_per_second_per_gpu"
-    " tokens/s/device wps tokens/sec/gpu tokens_per_sec_per_gpu train_tokens_per_second throughput/tokens_per_sec",
-    "samples_per_second": "samples_per_second samples_per_sec samples/s samples/sec examples/s examples/sec images/s images/sec img/s"
-    " imgs/s runningavgsamplespersec samplespersec currsamplespersec",
-    "step_time": "step_time time_per_step iter_time iteration_time time_per_iteration s/it sec/it time/step train_step_timing elapsed_time_per_iteration"
-    " step/time timing_s/step time_per_iter batch_time sec_per_step",
-    "tflops": "tflops tflop/s tflop/s/device tflop/s/gpu throughput_per_gpu flops",
-}.items():
-    _ALIASES.update((_name, _target) for _name in _names.split())
-
+"""The same beside a step."""
+_SPOKEN = _words("score error kl entropy map f1 auc reward rewards")
+"""Words that need a sign between them and their number: they stand in sentences too."""
 _IGNORED = _words(
     "step steps global_step globalstep iter iteration iterations it update num_updates",
     "updates batch epoch epochs round rank local_rank pid port seed time timestamp ts eta",
@@ -151,15 +124,47 @@ _IGNORED = _words(
     "train_runtime eval_runtime num_examples consumed_samples global_batch_size",
     "batch_size micro_step microstep max_steps num_train_epochs date data data_time",
     "duration ms loss_scale none cuda device",
+    "scale weight weights coef coeff coefficient fn function type reduction ratio factor",
 )
+"""Last words of names that are no metrics."""
+_COUNTS = _words("max min num number total n size count")
+"""First words of such names."""
+_TIMES = _words("time seconds batch_time iter_time step_time_s dt")
 _MODIFIERS = _words(
     "train training val valid validation eval test lm dev grad gradient learning mean avg",
     "average total top tokens samples examples images step iter iteration elapsed time",
     "per time_per throughput running global l2 max min moving",
 )
-_NOT_A_LOSS = _words(
-    "scale weight weights coef coeff coefficient fn function type reduction ratio factor",
+"""Words before the last one that are a part of the name."""
+
+KEYWORDS = tuple(
+    word.encode()
+    for word in (
+        *(*_PRIMARY, *_SECONDARY, "grad", "learning", "tok", "samples"),
+        *("epoch", "step", "iter", "it/s", "s/it"),
+    )
 )
+"""A text without any of these (in lower case) has no numbers for us."""
+
+NORMAL_NAMES = {
+    name: re.compile(pattern, re.I)
+    for name, pattern in {
+        "loss": r"(?:(?:train(?:ing)?|lm|total|reduced|average|avg|mean|global|actor)[_/])*loss(?:[_/](?:train|total|step))*",
+        "eval_loss": r"(?:eval|val(?:id(?:ation)?)?|dev|test)[_/]loss|(?:lm_)?loss[_/](?:eval|val(?:idation)?)",
+        "learning_rate": r"(?:(?:train|actor)/)?(?:lr|learning[_/]rate)|lr_(?:adamw?|sgd)",
+        "grad_norm": r"(?:(?:train|actor)/)?(?:grad(?:ient)?[_/]?norm|gnorm)|total_norm|l2_norm/grad/global",
+        "accuracy": r"(?:train(?:ing)?[_/])?acc(?:uracy)?",
+        "tokens_per_second": r"(?:train_|throughput/)?tok(?:en)?s?(?:/|_per_)s(?:ec(?:ond)?)?(?:(?:/|_per_)(?:gpu|device))?|tps|tgs|wps",
+        "samples_per_second": r"(?:samples?|examples|im(?:age|g)s?)(?:/|_per_)s(?:ec(?:ond)?)?|\w*samplespersec",
+        "step_time": r"(?:elapsed_)?(?:time|sec|s)(?:/|_per_)(?:step|it(?:er(?:ation)?)?)|(?:train_)?(?:step|iter(?:ation)?|batch)(?:[_/]time|_timing)|timing_s/step",
+        "tflops": r"(?:tflops?(?:/s)?|flops)(?:/(?:device|gpu))?|throughput_per_gpu",
+    }.items()
+}
+"""The few names that are the same whoever prints them."""
+_MAX_STEP_TIME_S = 86_400.0
+_IN_SECONDS = {b"ms": 1e3, b"us": 1e6}
+_SET_NAME = re.compile(r"(train|valid|val|eval|test)\w*('s)?")
+_SELDOM = re.compile("val|epoch|test")
 
 
 class PatternTimeout(Exception):  # noqa: N818 - it is what ends a search, not what went wrong
@@ -185,20 +190,56 @@ def is_whole_bar(line: bytes) -> bool:
     return line.endswith(b"]") and BAR.search(line) is not None
 
 
-_SPOKEN = _words(
-    "score error kl entropy map f1 auc reward rewards",
-)
-"""Words that need a sign between them and their number: they stand in sentences too."""
+class StepCount:
+    """The newest step of a rank, counted over all epochs, and the last one of all if it is known."""
 
-_COUNTS = _words(
-    "max min num number total n size count",
-)
-_TIMES = _words(
-    "time seconds batch_time iter_time step_time_s dt",
-)
-_MAX_STEP_TIME_S = 86_400.0
-_IN_SECONDS = {b"ms": 1e3, b"us": 1e6}
-_SET_NAME = re.compile(r"(train|valid|val|eval|test)\w*('s)?")
+    def __init__(self) -> None:
+        self.step: Optional[int] = None
+        self.total: Optional[int] = None
+        self.epoch: Optional[float] = None
+        self.epochs: Optional[int] = None
+        self.last: Optional[int] = None
+        """The newest step as it was printed."""
+        self._offset = 0
+        self._highest_epoch = -1.0
+
+    def take_epoch(self, epoch: "re.Match[bytes]") -> None:
+        """Take an epoch."""
+        if b"." in epoch.group(1):
+            return  # how far the training is, not which epoch
+        self.epoch = float(epoch.group(1))
+        if epoch.group(2) is not None:
+            self.epochs = int(epoch.group(2))
+
+    def take_epoch_as_step(self) -> None:
+        """Where nothing else is counted, epochs are."""
+        if self.epoch is not None:
+            self.step, self.total = int(self.epoch), self.epochs
+
+    def take(
+        self, step: int, total: Optional[int], in_epoch: bool = False, is_bar: bool = False
+    ) -> None:
+        """Take a step; the count may restart with each epoch.
+
+        Args:
+            step: The step as it is printed.
+            total: The last one as it is printed.
+            in_epoch: Whether the line is about one epoch.
+            is_bar: Whether it is a bar, which may be the next epoch's without saying so.
+        """
+        last = self.last
+        if last is not None and (step < last or (step == last and in_epoch)):
+            # Two trainers in one log take turns: only an epoch that was not there yet goes on.
+            if self.epoch is not None and self.epoch > self._highest_epoch:
+                self._offset += max(last, total or 0)
+            elif is_bar and last == total and not in_epoch:
+                self._offset += last
+        self.last = step
+        self._highest_epoch = max(self._highest_epoch, -1.0 if self.epoch is None else self.epoch)
+        self.step = self._offset + step
+        if total is not None:
+            is_of_epoch = (in_epoch and self.epoch is not None) or self._offset
+            self.total = total * (self.epochs or 0) or None if is_of_epoch else total
 
 
 class MetricParser:
@@ -218,23 +259,15 @@ class MetricParser:
         self._guard = guard or contextlib.nullcontext
         self.slow_patterns: List[str] = []
         """Rules that took too long and are not used any more."""
-        self._step: Optional[int] = None
-        self._total: Optional[int] = None
-        self._epoch: Optional[float] = None
-        self._epochs: Optional[int] = None
-        self._offset = 0
-        self._last_raw: Optional[int] = None
-        self._highest_epoch = -1.0
+        self._count = StepCount()
         self._bar_total = 0
-        self._has_values = False
-        self._has_steps = False
-        self._is_epoch_step = False
-        self._is_numbered = False
+        self._has_values = self._has_steps = self._is_epoch_step = self._is_numbered = False
         self._pending: Optional[LineNumbers] = None
+        """A bar's last state."""
         self._held: Optional[LineNumbers] = None
-        self._last_bar = b""
-        self._last_values: Dict[str, float] = {}
-        self._is_last_counted = False
+        """A dictionary's numbers, whose step the next bar tells."""
+        self._last_bar = b"", False
+        """And whether it is the training's."""
         self._told: Dict[str, float] = {}
 
     def read(self, line: bytes, is_behind_bar: bool = False) -> List[LineNumbers]:
@@ -242,68 +275,28 @@ class MetricParser:
 
         Those of a progress bar are held back until the bar moves on, and those of a dictionary beside a bar until the next line: tqdm removes its bar for
         the line, and the bar that it draws again has the step.
+
+        Args:
+            line: The line, or a part of it.
+            is_behind_bar: Whether a bar stands before it on its line.
         """
         line = line[:MAX_LINE]
         if b"\x1b" in line or b"\x08" in line:
             line = ESCAPES.sub(b"", line)
         bar = BAR.search(line)
-        end = line.find(b"]", bar.end()) + 1 if bar is not None else 0
         if bar is None:
             return self._read_text(line, line.startswith(b"{") and not is_behind_bar)
+        end = line.find(b"]", bar.end()) + 1
         if not end or len(line) - end <= 8:
             return self._read_bar_line(line, bar)
         # A line that was printed behind a bar: tqdm does not know of it.
         return self._read_bar_line(line[:end], bar) + self.read(line[end:], True)
 
-    def _read_text(self, line: bytes, may_wait: bool) -> List[LineNumbers]:
-        found = self._release(self._held) if line.strip() else []
-        values = self._own_values(line)
-        self._read_line(line, values)
-        if not values:
-            return found
-        self._has_values = True
-        numbers = LineNumbers(self._step, self._total, values)
-        if b"%|" in line:
-            return found + self._replace_pending(numbers)
-        found += self.flush()
-        if may_wait and self._bar_total and STEP.search(line) is None:
-            self._held = numbers
-            return found
-        return [*found, numbers]
-
-    def _read_bar_line(self, line: bytes, bar: "re.Match[bytes]") -> List[LineNumbers]:
-        is_new = line != self._last_bar  # else it is drawn once more
-        if is_new:
-            self._last_bar = line
-            self._last_values = self._own_values(line)
-            self._is_last_counted = self._read_bar(line, bar, self._last_values)
-        numbers = LineNumbers(self._step, self._total, self._last_values)
-        held = self._held
-        if held is not None and self._is_last_counted:
-            held = held._replace(step=self._step, total=self._total)
-        found = self._release(held)
-        if self._last_values:
-            self._has_values = True
-        elif not (self._is_last_counted and self._has_values):
-            return found
-        return found + self._replace_pending(numbers) if is_new else found
-
-    def _replace_pending(self, numbers: LineNumbers) -> List[LineNumbers]:
-        pending, self._pending = self._pending, numbers
-        if pending is None or pending.step == numbers.step:
-            return []  # of one step, a bar's last state counts
-        return [self._without_old(pending)]
-
-    def _release(self, held: Optional[LineNumbers]) -> List[LineNumbers]:
-        self._held = None
-        return [] if held is None else [held]
-
     def flush(self) -> List[LineNumbers]:
         """What was held back: the last state of a bar, and the numbers of a dictionary."""
-        pending, held = self._pending, self._held
-        self._pending = self._held = None
-        found = [] if pending is None else [self._without_old(pending)]
-        return found if held is None else [*found, held]
+        found = [] if self._pending is None else [self._without_old(self._pending)]
+        self._pending = None
+        return found + self._release()
 
     @property
     def has_pending(self) -> bool:
@@ -314,18 +307,6 @@ class MetricParser:
     def awaits_bar(self) -> bool:
         """Whether numbers are held back whose step the next bar tells."""
         return self._held is not None
-
-    def _without_old(self, numbers: LineNumbers) -> LineNumbers:
-        """A bar repeats the numbers of its last evaluation: each counts once."""
-        values = {}
-        for name, value in numbers.values.items():
-            is_seldom = "val" in name or "epoch" in name or "test" in name
-            if not (is_seldom and self._told.get(name) == value):
-                values[name] = value
-            self._told[name] = value
-        return numbers._replace(values=values)
-
-    # ---- the user's rules
 
     def has_own_values(self, line: bytes) -> bool:
         """Whether a rule of the user finds a number."""
@@ -341,36 +322,70 @@ class MetricParser:
                 del self._patterns[name]
                 self.slow_patterns.append(name)
                 continue
-            value = to_number(match.group(1)) if match and match.group(1) is not None else None
+            value = to_number(match.group(1)) if match else None
             if value is not None:
                 values[name] = value
         return values
 
+    def _numbers(self, values: Dict[str, float]) -> LineNumbers:
+        return LineNumbers(self._count.step, self._count.total, values)
+
+    def _release(self, with_step: bool = False) -> List[LineNumbers]:
+        held, self._held = self._held, None
+        return [] if held is None else [self._numbers(held.values) if with_step else held]
+
+    def _replace_pending(self, numbers: LineNumbers) -> List[LineNumbers]:
+        pending, self._pending = self._pending, numbers
+        if pending is None or pending.step == numbers.step:
+            return []  # of one step, a bar's last state counts
+        return [self._without_old(pending)]
+
+    def _without_old(self, numbers: LineNumbers) -> LineNumbers:
+        """A bar repeats the numbers of its last evaluation: each counts once."""
+        told, values = self._told, numbers.values
+        self._told = {**told, **values}
+        is_old = {name: _SELDOM.search(name) and told.get(name) == values[name] for name in values}
+        return numbers._replace(values={n: values[n] for n in values if not is_old[n]})
+
     # ---- bars
+
+    def _read_bar_line(self, line: bytes, bar: "re.Match[bytes]") -> List[LineNumbers]:
+        last, is_counted = self._last_bar
+        if line == last:  # it is drawn once more
+            return self._release(is_counted)
+        values = self._own_values(line)
+        is_counted = self._read_bar(line, bar, values)
+        self._last_bar = line, is_counted
+        found = self._release(is_counted)
+        self._has_values = self._has_values or bool(values)
+        if not values and not (is_counted and self._has_values):
+            return found
+        return found + self._replace_pending(self._numbers(values))
 
     def _read_bar(self, line: bytes, bar: "re.Match[bytes]", values: Dict[str, float]) -> bool:
         """Take a bar's values and step; whether it is the training's."""
-        done, total = int(bar.group(1)), int(bar.group(2))
+        done, total, count = int(bar.group(1)), int(bar.group(2)), self._count
         head = line[: bar.start(1)]
         epoch = EPOCH.search(head)
         if OTHER_BAR.search(head) or not total:
             return False
         if epoch is None and EPOCHS_BAR.search(head):
-            self._epoch, self._epochs = float(done), total
+            count.epoch, count.epochs = float(done), total
             return False
         found: Dict[str, float] = {}
-        if done or not self._last_raw:  # at its beginning a bar has the numbers of the one before
-            found = self._pairs(line[bar.end() :], has_step=True)
-            for name, value in self._pairs(head.partition(b"%|")[0], has_step=True).items():
-                found.setdefault(name, value)
-        if (bar.group(4) is None and not found) or (total < self._bar_total and not found):
+        if done or not count.last:  # at its beginning a bar has the numbers of the one before
+            found = read_pairs(line[bar.end() :], True)
+            found = {**read_pairs(head.partition(b"%|")[0], True), **found}
+        if not found and (bar.group(4) is None or total < self._bar_total):
             return False
         self._bar_total = max(total, self._bar_total)
-        counted = EPOCH_AND_STEP.match(head)
-        if counted is not None:  # torchtune writes the step over all epochs
-            self._step, self._is_numbered = int(counted.group(2)), True
+        over_epochs = EPOCH_AND_STEP.match(head)
+        if over_epochs is not None:
+            count.step, self._is_numbered = int(over_epochs.group(2)), True
         elif not self._is_numbered:
-            self._set_step(done, total, epoch, is_bar=True)
+            if epoch is not None:
+                count.take_epoch(epoch)
+            count.take(done, total, epoch is not None, is_bar=True)
         for name, value in found.items():
             values.setdefault(name, value)
         rate = to_number(bar.group(3)) if bar.group(3) not in (None, b"?") else None
@@ -381,228 +396,143 @@ class MetricParser:
 
     # ---- other lines
 
+    def _read_text(self, line: bytes, may_wait: bool) -> List[LineNumbers]:
+        found = self._release() if line.strip() else []
+        values = self._own_values(line)
+        self._read_line(line, values)
+        if not values:
+            return found
+        self._has_values = True
+        numbers = self._numbers(values)
+        if b"%|" in line:
+            return found + self._replace_pending(numbers)
+        found += self.flush()
+        if may_wait and self._bar_total and STEP.search(line) is None:
+            self._held = numbers
+            return found
+        return [*found, numbers]
+
     def _read_line(self, line: bytes, values: Dict[str, float]) -> None:
+        """Take a line's values and step."""
         if b" at " in line:
             line = LOSS_AT_STEP.sub(rb"\2: \1: ", line)
         epoch = EPOCH.search(line)
-        keras = KERAS_BAR.search(line)
         brackets = BRACKETS.search(line, epoch.end() if epoch is not None else 0)
-        step = keras or STEP.search(line) or ROUND.match(line) or brackets
+        step = KERAS_BAR.search(line) or STEP.search(line) or ROUND.match(line) or brackets
         found: Dict[str, float] = {}
         if not CODE.search(line):
-            found = self._pairs(line, has_step=step is not None or epoch is not None)
+            found = read_pairs(line, step is not None or epoch is not None)
         if not found and not values:
             self._read_lone_epoch(line, epoch)
             return
         is_evaluation = PHASE.search(line[:80]) is not None
-        self._take_values(line, found, is_evaluation, values)
-        if epoch is not None:
-            values.setdefault("epoch", float(epoch.group(1)))
-        if is_evaluation:
-            return  # its steps are not the training's
-        if step is not None:
-            self._take_step(step, brackets, epoch)
-        elif epoch is not None:
-            self._set_epoch(epoch)
-            self._is_epoch_step = not self._has_steps and not self._bar_total
-        if step is None and self._is_epoch_step and self._epoch is not None:
-            self._step, self._total = int(self._epoch), self._epochs
-
-    def _read_lone_epoch(self, line: bytes, epoch: "Optional[re.Match[bytes]]") -> None:
-        """Keras and others write "Epoch 1/3" on a line of its own."""
-        if epoch is not None and len(line) < 40 and LONE_EPOCH.fullmatch(line):
-            self._set_epoch(epoch)
-            has_end = epoch.group(2) is not None
-            self._is_epoch_step = not (self._has_steps or self._bar_total or has_end)
-
-    @staticmethod
-    def _take_values(
-        line: bytes, found: Dict[str, float], is_evaluation: bool, values: Dict[str, float]
-    ) -> None:
         if b"train_runtime" in line and "loss" in found:
             found["train_loss"] = found.pop("loss")  # the mean over all of the training
         for name, value in found.items():
             is_marked = not is_evaluation or "val" in name or _kind(name) != "primary"
             values.setdefault(name if is_marked else "eval_" + name, value)
+        if epoch is not None:
+            values.setdefault("epoch", float(epoch.group(1)))
+        if not is_evaluation:  # whose steps are not the training's
+            self._take_step(step, brackets, epoch)
 
     def _take_step(
         self,
-        step: "re.Match[bytes]",
+        step: "Optional[re.Match[bytes]]",
         brackets: "Optional[re.Match[bytes]]",
         epoch: "Optional[re.Match[bytes]]",
     ) -> None:
-        number = int(step.group(1))
-        total = None if step.re is ROUND else step.group(2)
-        if not total and brackets is not None and int(brackets.group(1)) == number:
-            total = brackets.group(2)
-        is_keras = step.re is KERAS_BAR
-        in_epoch = is_keras or (step.re is BRACKETS and epoch is not None)
-        self._set_step(number, int(total) if total else None, epoch, in_epoch)
-        self._has_steps = self._has_steps or not is_keras
-
-    def _set_epoch(self, epoch: "re.Match[bytes]") -> None:
-        if b"." in epoch.group(1):
-            return  # how far the training is, not which epoch
-        self._epoch = float(epoch.group(1))
-        if epoch.group(2) is not None:
-            self._epochs = int(epoch.group(2))
-
-    def _set_step(
-        self,
-        step: int,
-        total: Optional[int],
-        epoch: "Optional[re.Match[bytes]]",
-        is_in_epoch: bool = False,
-        is_bar: bool = False,
-    ) -> None:
-        """Take a step; the count may restart with each epoch."""
         if epoch is not None:
-            self._set_epoch(epoch)
-        last = self._last_raw
-        has_begun_anew = last is not None and (
-            step < last or (step == last and (epoch is not None or is_in_epoch))
-        )
-        if last is not None and has_begun_anew:
-            if self._epoch is not None and self._epoch > self._highest_epoch:
-                self._offset += max(last, total or 0)
-            elif is_bar and last == total and step < last and epoch is None:
-                self._offset += last
-        self._last_raw = step
-        # Two trainers in one log take turns: only an epoch that was not there yet goes on.
-        self._highest_epoch = max(self._highest_epoch, -1.0 if self._epoch is None else self._epoch)
-        self._step = self._offset + step
-        if total is not None:
-            has_epochs = (is_in_epoch or epoch is not None) and self._epoch is not None
-            if not has_epochs and not self._offset:
-                self._total = total
-            else:
-                self._total = total * self._epochs if self._epochs else None
+            self._count.take_epoch(epoch)
+        if step is not None:
+            number, total = int(step.group(1)), step.group(2)
+            if not total and brackets is not None and int(brackets.group(1)) == number:
+                total = brackets.group(2)
+            is_keras = step.re is KERAS_BAR
+            self._count.take(number, int(total) if total else None, is_keras or epoch is not None)
+            self._has_steps = self._has_steps or not is_keras
+            return
+        if epoch is not None:
+            self._is_epoch_step = not self._has_steps and not self._bar_total
+        if self._is_epoch_step:
+            self._count.take_epoch_as_step()
 
-    # ---- names and values
-
-    def _pairs(self, text: bytes, has_step: bool) -> Dict[str, float]:
-        """The metrics of a line; empty unless one of them leaves no doubt."""
-        found: Dict[str, float] = {}
-        is_sure = False
-        pairs = _matches(text)
-        if len(pairs) > MAX_SETTINGS and not has_step and b"loss" not in text.lower():
-            return {}  # the settings of a program
-        for pair in pairs:
-            name = pair.series
-            kind = _kind(name)
-            value = pair.value(name)
-            if value is None or kind == "ignored" or (kind == "other" and pair.is_spaced):
-                continue
-            if pair.is_spaced and name.lower() in _SPOKEN:
-                continue
-            is_rate = kind == "secondary" and has_step and not pair.is_spaced
-            if kind == "primary" or is_rate:
-                is_sure = is_sure or has_step or pair.has_point
-            found.setdefault(name, value)
-        is_sure = is_sure or (bool(found) and _is_whole_loss(text))
-        if is_sure:
-            _add_rates(text, found)
-        return found if is_sure else {}
+    def _read_lone_epoch(self, line: bytes, epoch: "Optional[re.Match[bytes]]") -> None:
+        """Keras and others write "Epoch 1/3" on a line of its own."""
+        if epoch is not None and len(line) < 40 and LONE_EPOCH.fullmatch(line):
+            self._count.take_epoch(epoch)
+            has_end = epoch.group(2) is not None
+            self._is_epoch_step = not (self._has_steps or self._bar_total or has_end)
 
 
-class Pair(NamedTuple):
-    """A name and its number, as they are printed."""
+def read_pairs(text: bytes, has_step: bool) -> Dict[str, float]:
+    """The metrics of a text; empty unless one of them leaves no doubt.
 
-    name: str
-    separator: bytes
-    raw: bytes
-    unit: bytes
-    is_key: bool
-    """Whether the name is a text in quotes."""
-
-    @property
-    def is_spaced(self) -> bool:
-        """Whether nothing but blanks stands between them."""
-        return not self.separator.strip(b" '\"\t")
-
-    @property
-    def has_point(self) -> bool:
-        """Whether it is not written as a whole number."""
-        return not self.raw.isdigit() and (
-            b"." in self.raw or b"n" in self.raw.lower() or b"e" in self.raw.lower()
-        )
-
-    @property
-    def series(self) -> str:
-        """The name of its series."""
-        name = normal_name(self.name, self.is_key)
-        is_time = self.unit in (b"ms", b"s", b"us") or self.unit.startswith(b"(")
+    Args:
+        text: The text.
+        has_step: Whether the line has a step.
+    """
+    found: Dict[str, float] = {}
+    matches = list(islice(PAIR.finditer(text), MAX_NAMES))
+    if len(matches) > MAX_SETTINGS and not has_step and b"loss" not in text.lower():
+        return {}  # the settings of a program
+    is_sure = WHOLE_LOSS.fullmatch(text) is not None
+    for match in matches:
+        separator, raw, unit = match.group(2), match.group(3), match.group(4).strip()
+        is_key = match.group(1).endswith(b"'") or separator[:1] in (b"'", b'"')
+        if is_key and text[match.start() - 1 : match.start()] not in (b"'", b'"'):
+            continue  # the end of a key
+        printed = match.group(1).decode("ascii", "replace")
+        name = normal_name(printed, is_key)
+        is_time = unit in (b"ms", b"s", b"us") or unit.startswith(b"(")
         # With a sign, and not as a word in quotes, which is a time of day more often.
-        is_time = is_time or self.separator.strip() in (b":", b"=")
-        return "step_time" if is_time and name.lower() in _TIMES else name
-
-    def value(self, series: str) -> Optional[float]:
-        """The number: seconds of a step time, the quotient of an accuracy such as 98/100; None if it belongs to no series."""
-        value = to_number(self.raw)
-        if value is None or (self.unit == b"%" and series.endswith("loss")):
-            return None
-        if self.unit.startswith(b"/"):
-            is_share = "acc" in series.lower()
-            return float("%.6g" % (value / max(1.0, float(self.unit[1:])))) if is_share else None
-        if series == "step_time":
-            value /= _IN_SECONDS.get(self.unit, 1e3 if "(ms)" in self.name else 1.0)
-            return float("%.6g" % value) if value < _MAX_STEP_TIME_S else None
-        return value
-
-
-def _is_whole_loss(text: bytes) -> bool:
-    """Whether nothing but a loss is on the line, or the line is a dictionary with one: there, a whole number leaves no doubt either."""
-    if LONE_LOSS.fullmatch(text):
-        return True
-    return text.rstrip().endswith(b"}") and LOSS_IN_DICTIONARY.match(text) is not None
+        if (is_time or separator.strip() in (b":", b"=")) and name.lower() in _TIMES:
+            name = "step_time"
+        kind, is_spaced = _kind(name), not separator.strip(b" '\"\t")
+        value = _scaled(raw, unit, name, "(ms)" in printed)
+        if value is None or kind == "ignored":
+            continue
+        if is_spaced and (kind == "other" or name.lower() in _SPOKEN):
+            continue
+        if kind == "primary" or (kind == "secondary" and has_step and not is_spaced):
+            is_sure = is_sure or has_step or re.search(rb"[.ne]", raw, re.I) is not None
+        found.setdefault(name, value)
+    if not is_sure or not found:
+        return {}
+    _add_rates(text, found)
+    return found
 
 
 def _add_rates(text: bytes, found: Dict[str, float]) -> None:
     """Numbers that stand before their name: 1,234 tok/s, 12 ms/step."""
     for match in RATE.finditer(text):
-        name = "tokens_per_second" if match.group(2).startswith(b"tok") else "samples_per_second"
-        value = to_number(match.group(1))
-        if value is not None:
-            found.setdefault(name, value)
-    for match in TFLOPS.finditer(text):
-        value = to_number(match.group(1))
-        if value is not None:
-            found.setdefault("tflops", value)
+        rate = to_number(match.group(1))
+        if rate is not None:
+            found.setdefault("tokens_per_second" if match.group(2) else "samples_per_second", rate)
     for match in TIME_RATE.finditer(text):
-        value = to_number(match.group(1))
-        if value is not None:
-            seconds = value / _IN_SECONDS.get(match.group(2), 1.0)
-            found.setdefault("step_time", float("%.6g" % seconds))
+        seconds = _scaled(match.group(1), match.group(2), "step_time", False)
+        if seconds is not None:
+            found.setdefault("step_time", seconds)
 
 
-def _matches(text: bytes) -> List[Pair]:
-    """The first pairs of a line. Each search goes on where its last match was, or a long line would be searched once for each pair."""
-    found: List[Pair] = []
-    plain, with_unit = PAIR.search(text), UNIT_PAIR.search(text)
-    while len(found) < MAX_NAMES:
-        match = plain
-        if with_unit is not None and (match is None or with_unit.start() <= match.start()):
-            match = with_unit
-        if match is None:
-            break
-        position = match.end(3)
-        if plain is not None and plain.start() < position:
-            plain = PAIR.search(text, position)
-        if with_unit is not None and with_unit.start() < position:
-            with_unit = UNIT_PAIR.search(text, position)
-        printed, separator = match.group(1), match.group(2)
-        is_key = printed.endswith(b"'") or separator[:1] in (b"'", b'"')
-        if is_key and text[match.start() - 1 : match.start()] not in (b"'", b'"'):
-            continue  # the end of a key
-        name = printed.decode("ascii", "replace")
-        unit = (match.group(4) or b"").strip()
-        found.append(Pair(name, separator, match.group(3), unit, is_key))
-    return found
+def _scaled(raw: bytes, unit: bytes, name: str, is_ms: bool) -> Optional[float]:
+    """The number: seconds of a step time, the quotient of an accuracy such as 98/100; None if it belongs to no series."""
+    value = to_number(raw)
+    if value is None or (unit == b"%" and name.endswith("loss")):
+        return None
+    if unit.startswith(b"/"):
+        is_share = "acc" in name.lower()
+        return float("%.6g" % (value / max(1.0, float(unit[1:])))) if is_share else None
+    if name == "step_time":
+        value /= _IN_SECONDS.get(unit, 1e3 if is_ms else 1.0)
+        return float("%.6g" % value) if value < _MAX_STEP_TIME_S else None
+    return value
 
 
+@lru_cache(maxsize=1000)
 def normal_name(printed: str, is_key: bool = False) -> str:
     """The name of a series: one of ours for what everybody prints, else as it is printed, without the words before it unless all are a key."""
-    words = printed.replace("(ms)", "").replace("(s)", "").replace(" in s", "").split()
+    words = re.sub(r" ?\((?:ms|s|TFLOP/s/GPU)\)| in s\b", "", printed).split()
     if words[-1] == "is" and not is_key and _is_loss(words[:-1]):
         words.pop()
     kept = words[-1:]
@@ -618,7 +548,9 @@ def normal_name(printed: str, is_key: bool = False) -> str:
     while len(kept) > 1 and kept[0].lower() in ("avg", "average", "mean"):
         kept.pop(0)
     name = "_".join(kept).strip("'./-")
-    return _ALIASES.get(name.lower(), _ALIASES.get(name.lower().replace("-", "_"), name))
+    plain = name.replace("-", "_")
+    found = (normal for normal, pattern in NORMAL_NAMES.items() if pattern.fullmatch(plain))
+    return next(found, name)
 
 
 def _is_loss(words: List[str]) -> bool:
@@ -627,7 +559,9 @@ def _is_loss(words: List[str]) -> bool:
     return words[-1:] != [] and words[-1].lower() in ("loss", "val_loss") and before <= _MODIFIERS
 
 
+@lru_cache(maxsize=1000)
 def _kind(name: str) -> str:
+    """Whether a name is a primary or secondary metric, another one, or to be ignored."""
     lowered = name.lower()
     for kind, names in (("ignored", _IGNORED), ("primary", _PRIMARY), ("secondary", _SECONDARY)):
         if lowered in names:
@@ -635,7 +569,11 @@ def _kind(name: str) -> str:
     words = [word for word in re.split(r"[\W_]+", lowered) if word]
     if words[-1:] in (["epoch"], ["step"]) and "loss" in words:
         return "primary"
-    if _is_setting(lowered, words):
+    is_file = lowered.endswith((".py", ".cc", ".cpp", ".cu", ".c", ".h"))
+    is_number = words[-1:] == ["number"] and _IGNORED.issuperset(words[:-1])
+    if not words or is_file or is_number or words[-1] in _IGNORED:
+        return "ignored"
+    if words[0] in _COUNTS or "size" in words or words[:2] == ["number", "of"]:
         return "ignored"
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
@@ -644,23 +582,10 @@ def _kind(name: str) -> str:
     return "secondary" if words[-1] in _SECONDARY else "other"
 
 
-def _is_setting(lowered: str, words: List[str]) -> bool:
-    """Whether a name is that of a file, a count or a setting."""
-    is_file = lowered.endswith((".py", ".cc", ".cpp", ".cu", ".c", ".h"))
-    if not words or is_file or words[-1] in _NOT_A_LOSS or words[-1] in _IGNORED:
-        return True
-    if words[-1] == "number" and all(word in _IGNORED for word in words[:-1]):
-        return True
-    return words[0] in _COUNTS or "size" in words or words[:2] == ["number", "of"]
-
-
 def to_number(raw: "Optional[bytes]") -> Optional[float]:
     """Read a printed number; None if it is not a number or is too large for a float."""
     if raw is None or len(raw) > 60:
         return None
-    if raw.lstrip(b"+-").startswith(b"1.#"):  # as older C libraries on Windows print it
-        infinity = -math.inf if raw.startswith(b"-") else math.inf
-        return infinity if b"INF" in raw else math.nan
     try:
         value = float(raw.replace(b",", b""))
     except ValueError:

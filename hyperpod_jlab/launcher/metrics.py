@@ -20,11 +20,11 @@ from typing import (
     Mapping,
     Optional,
     Pattern,
-    Set,
+    Sequence,
     Tuple,
 )
 
-from .alarms import Alarm, Course, GpuAlarm, HangAlarm, LossAlarms, StragglerAlarm
+from .alarms import Alarm, Course, HangAlarm, LossAlarms
 from .bundle_files import AttemptPaths, BundleFiles, read_json
 from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
@@ -36,9 +36,10 @@ from .metric_lines import (
     is_whole_bar,
     may_have_numbers,
 )
-from .other_nodes import OtherNodes, Pace
+from .other_nodes import newest_steps
 from .processes import Child, Children
 from .system import describe_end, send, topmost_catchers
+from .webhook import Webhook, posted_run_id
 
 EXIT_ALARM = 10
 """The process ended because an alarm is to end the attempt."""
@@ -73,10 +74,10 @@ class MetricFile:
 
 
 class Spacing:
-    """Keeps the file small: the more records a rank has, the farther apart those of one line's kind get. The newest is never lost."""
+    """Keeps the file small: a rank that has many records gets them farther apart, those of each line's kind. The newest is never lost."""
 
-    GAPS = ((20_000, 0.0), (50_000, 0.5), (100_000, 2.0))
-    WIDEST_S = 10.0
+    FREE = 20_000
+    GAP_S = 5.0
     MAX_KINDS, MAX_KEY = 300, 20
 
     def __init__(self) -> None:
@@ -89,8 +90,8 @@ class Spacing:
         key = tuple(document["values"])[: self.MAX_KEY]
         if len(self._written_at) > self.MAX_KINDS:
             self._written_at.clear()
-        gap = next((gap for count, gap in self.GAPS if self._count < count), self.WIDEST_S)
-        if gap and now - self._written_at.get(key, float("-inf")) < gap:
+        is_close = now - self._written_at.get(key, float("-inf")) < self.GAP_S
+        if is_close and self._count >= self.FREE:
             self._pending[key] = document
             return []
         self._pending.pop(key, None)
@@ -132,6 +133,8 @@ class RankReader:
         self._offset = 0
         self._rest = b""
         self._is_cut = False
+        self._is_behind_bar = False
+        """The last line's beginning was a bar, which is read already."""
         self._progress: Optional[Tuple[Optional[int], Optional[int]]] = None
         self._progress_at = float("-inf")
 
@@ -142,17 +145,19 @@ class RankReader:
         data = self._new_bytes()
         if data:
             self.course.take_output(now)
+        found: List[LineNumbers] = []
         for line in self._lines(data, is_last):
-            for numbers in self._parser.read(line):
-                self._take(numbers, now, records, alarms)
+            found += self._parser.read(line, self._is_behind_bar)
+            self._is_behind_bar = False
         printed_at = self.course.printed_at or now
         is_resting = now - printed_at >= self.BAR_REST_S
         if (self._parser.awaits_bar or is_resting) and is_whole_bar(self._rest):
-            for numbers in self._parser.read(self._rest):  # read again later, which tells nothing
-                self._take(numbers, now, records, alarms)
-        if self._parser.has_pending and (is_last or is_resting):
-            for numbers in self._parser.flush():
-                self._take(numbers, now, records, alarms)
+            found += self._parser.read(self._rest, self._is_behind_bar)
+            self._rest, self._is_behind_bar = b"", True
+        if is_last or is_resting:
+            found += self._parser.flush()
+        for numbers in found:
+            self._take(numbers, now, records, alarms)
         while self._parser.slow_patterns:
             name = self._parser.slow_patterns.pop()
             write_note(
@@ -170,7 +175,7 @@ class RankReader:
         alarms: List[Alarm],
     ) -> None:
         values = numbers.values
-        self.course.report(numbers.step, now, values.get("step_time"))
+        self.course.report(numbers.step, now)
         progress = (numbers.step, numbers.total)
         if numbers.total is not None and numbers.step is not None:
             self.course.is_done = numbers.step >= numbers.total
@@ -224,168 +229,27 @@ class RankReader:
         if not data and not is_last:
             return []
         text = (self._rest + data).replace(b"\r", b"\n")
-        body, _, self._rest = text.rpartition(b"\n")
-        if is_last:
-            body, self._rest = text, b""
+        body, _, self._rest = (text, b"", b"") if is_last else text.rpartition(b"\n")
         if len(self._rest) > self.CHUNK:
             self._rest = b""
         if not self._patterns and not may_have_numbers(body):
+            self._is_behind_bar = self._is_behind_bar and b"\n" not in text
             return []
         lines = body.split(b"\n")
         if len(lines) <= self.MAX_LINES:
             return lines
-        chosen: Dict[int, bytes] = {}
+        chosen: List[int] = []
+        for number in range(len(lines) - 1, max(-1, len(lines) - 1 - self.MAX_SCANNED), -1):
+            if may_have_numbers(lines[number]) or self._parser.has_own_values(lines[number]):
+                chosen.append(number)
+            if len(chosen) == self.MAX_LINES:
+                break
         lowered = body.lower()
         bad = NOT_FINITE.search(lowered)
         if bad is not None:
-            number = lowered.count(b"\n", 0, bad.start())
-            chosen[number] = lines[number]
-        first = max(0, len(lines) - self.MAX_SCANNED)
-        for number in range(len(lines) - 1, first - 1, -1):
-            if self._is_wanted(lines[number]):
-                chosen[number] = lines[number]
-            if len(chosen) >= self.MAX_LINES:
-                break
-        return [chosen[number] for number in sorted(chosen)]
-
-    def _is_wanted(self, line: bytes) -> bool:
-        return may_have_numbers(line) or self._parser.has_own_values(line)
-
-
-class AlarmActions:
-    """What the user wants done on an alarm: a command, a request to a URL, the end of the attempt. Nothing of it is waited for."""
-
-    TIMEOUT_S = 60.0
-    WEBHOOK_TIMEOUT_S = 10.0
-
-    def __init__(
-        self,
-        options: Mapping[str, Any],
-        run_id: str,
-        node_rank: int,
-        secrets: Optional[Mapping[str, str]] = None,
-    ) -> None:
-        self._secrets = secrets or {}
-        self._command = options.get("command")
-        self._webhook = options.get("webhook")
-        """A URL, or ``${NAME}``: the secret NAME is the URL."""
-        self._stop_on = options.get("stop_on") or []
-        self._run_id = run_id
-        self._node_rank = node_rank
-        self._running: List[Tuple[Any, float, str]] = []
-        """Process, when to kill it, and its name in the note about a failure; an empty name: no note."""
-        self._threads: List[Any] = []
-
-    def run_beside(self, command: List[str], seconds: float) -> None:
-        """Start a process whose output goes to the node's log, and end it after so long."""
-        import subprocess
-
-        with contextlib.suppress(OSError, ValueError):
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-            self._running.append((process, time.monotonic() + seconds, ""))
-
-    def finish(self, seconds: float) -> None:
-        """Give what was begun some time to get through."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.poll(time.monotonic())
-            if not self._running and not any(thread.is_alive() for thread in self._threads):
-                return
-            time.sleep(0.05)
-
-    def take(self, alarm: Alarm) -> None:
-        """Tell an alarm that begins."""
-        if isinstance(self._command, str):
-            self._run(self._command, alarm)
-        if isinstance(self._webhook, str):
-            self._post(self._secret_of(self._webhook), alarm)
-
-    def is_end(self, code: str) -> bool:
-        """Whether an alarm is to end the attempt."""
-        return code in self._stop_on
-
-    def poll(self, now: float) -> None:
-        """End commands that take too long."""
-        for entry in list(self._running):
-            process, kill_at, name = entry
-            code = process.poll()
-            if code is not None:
-                self._running.remove(entry)
-                if code and name:
-                    write_note("%s failed with %d" % (name, code))
-            elif now >= kill_at:
-                with contextlib.suppress(OSError):
-                    os.killpg(process.pid, signal.SIGKILL)
-
-    def _run(self, command: str, alarm: Alarm) -> None:
-        import subprocess
-
-        environment = dict(os.environ)
-        environment.update(
-            HYPERPOD_RUN_ID=self._run_id,
-            HYPERPOD_ALARM_CODE=alarm.code,
-            HYPERPOD_ALARM_MESSAGE=alarm.message,
-            HYPERPOD_ALARM_RANK="" if alarm.rank is None else str(alarm.rank),
-        )
-        try:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            write_note("the alarm's command could not be started: %s" % error)
-            return
-        name = "the command of the alarm %s" % alarm.code
-        self._running.append((process, time.monotonic() + self.TIMEOUT_S, name))
-
-    def _secret_of(self, url: str) -> str:
-        reference = re.fullmatch(r"\$\{(\w+)\}", url)
-        if reference is None:
-            return url
-        # Where the engine delivers a secret as a variable, it is in no file.
-        return self._secrets.get(reference[1], os.environ.get(reference[1], "")).strip()
-
-    def _post(self, url: str, alarm: Alarm) -> None:
-        import threading
-
-        document = {
-            "run_id": self._run_id,
-            "node_rank": self._node_rank,
-            "code": alarm.code,
-            "message": alarm.message,
-            "rank": alarm.rank,
-            "since": alarm.since,
-        }
-        data = json.dumps(document).encode("utf-8")
-        thread = threading.Thread(target=self._send, args=(url, data), daemon=True)
-        with contextlib.suppress(RuntimeError):  # no more threads for this user
-            thread.start()
-            self._threads.append(thread)
-
-    def _send(self, url: str, data: bytes) -> None:
-        import http.client
-        import urllib.request
-
-        class NoRedirect(urllib.request.HTTPRedirectHandler):
-            """Who answers there may not send the node to an address of its network."""
-
-            def redirect_request(self, *_: Any) -> None:
-                return None
-
-        try:
-            if not url.startswith(("http://", "https://")):
-                raise ValueError("its URL begins with neither https:// nor http://")
-            request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
-            opener = urllib.request.build_opener(NoRedirect)
-            with opener.open(request, timeout=self.WEBHOOK_TIMEOUT_S):
-                pass
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            # The text may have the URL, or a part of it.
-            name = "%s %s" % (type(error).__name__, getattr(error, "code", ""))
-            text = str(error) if url == self._webhook else name.strip()
-            write_note("the alarm's webhook failed: %s" % text)
+            chosen.append(lowered.count(b"\n", 0, bad.start()))
+        self._is_behind_bar = self._is_behind_bar and 0 in chosen
+        return [lines[number] for number in sorted(set(chosen))]
 
 
 def write_note(text: str) -> None:
@@ -404,9 +268,9 @@ class MetricsProcess:
     LATE_S = 5.0
     """A turn that comes so late was held up, as by a stopped node."""
     FINISH_S = 10.0
-    """Seconds that commands and webhooks have at the end of the attempt."""
-    REPEAT_S = 60.0
-    """Seconds from one call of the command and the webhook for an alarm to the next one, if it was over meanwhile."""
+    """Seconds that the webhook has at the end of the attempt."""
+    REPEAT_S = 600.0
+    """Seconds from one post of an alarm to the next one of the same code."""
     LATER_S = 2.0
     """How much longer than node 0, which sees the ranks of all nodes, another node waits until it calls a silence a hang."""
     MAX_STACKS = 8
@@ -421,6 +285,8 @@ class MetricsProcess:
     ) -> None:
         self._paths = attempt_paths
         plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
+        self._run_id = posted_run_id(plan, attempt_paths)
+        self._nodes = int(plan.get("nodes", 1))
         processes = 1 if plan.get("launcher") == "none" else int(plan.get("processes_per_node", 1))
         patterns = compile_patterns(plan.get("metric_patterns") or {})
         first = attempt_paths.node_rank * processes
@@ -431,31 +297,18 @@ class MetricsProcess:
         if is_restart:
             for rank in self._ranks:
                 rank.skip()
-        self._actions = AlarmActions(
-            plan.get("alarms") or {}, str(plan.get("run_id")), attempt_paths.node_rank, secrets
-        )
+        options = plan.get("alarms") or {}
+        self._stop_on = options.get("stop_on") or []
+        url = options.get("webhook")
+        self._webhook = None if url is None else Webhook(str(url), secrets or {}, write_note)
         self._stop_text: Optional[str] = None
         self._hang_text = ""
-        self._told_codes: Set[str] = set()
-        self._active: Dict[str, Set[Optional[int]]] = {}
-        """The ranks by the code of their alarms."""
         self._ended_ranks: FrozenSet[int] = frozenset()
         self._record_time = 0
         self._files = BundleFiles(attempt_paths.bundle)
         self._file = MetricFile(self._files, self._paths.metrics)
-        self._hang, self._straggler, self._gpu = HangAlarm(), StragglerAlarm(), GpuAlarm()
-        self._samples_offset = 0
+        self._hang = HangAlarm()
         self._delay = self.FAST_S
-        nodes = int(plan.get("nodes", 1))
-        self._has_node_0 = False
-        self._other_nodes = (
-            OtherNodes(self._paths, nodes, processes)
-            if attempt_paths.node_rank == 0 and nodes > 1
-            else None
-        )
-        self._is_one_of_many = nodes > 1
-        self._own_paces = {rank.course.rank: Pace() for rank in self._ranks}
-        self._far_straggler = StragglerAlarm()
 
     def run(self) -> int:
         """Read until the launcher says by SIGTERM that the ranks have ended, is gone, or an alarm is to end the attempt; the exit code."""
@@ -477,11 +330,10 @@ class MetricsProcess:
             found = self.turn(now, False)
             if now >= next_check_at:
                 next_check_at = now + self.CHECK_EVERY_S
-                self._write([], self._check(now))
-                self._actions.poll(now)
+                self._check_hang(now)
             if self._stop_text is not None:
-                self._actions.finish(self.FINISH_S)
                 self._files.write(self._paths.alarm_stop, {"message": self._stop_text})
+                self._finish()
                 return EXIT_ALARM
             cost = time.process_time() - began
             self._delay = self.FAST_S if found else min(self._delay * 1.5, self.SLOW_S)
@@ -490,22 +342,20 @@ class MetricsProcess:
                 is_stopping = signal.SIGTERM in os.read(wake_up, 4096)
         now = time.monotonic()
         self.turn(now, True)
-        hang = self._check_hang(self._running_courses(), now, time.time())
-        if hang is not None and hang.is_over:
-            self._write([], [hang])
-        self._actions.finish(self.FINISH_S)
+        if self._hang.is_fired:
+            self._check_hang(now)
+        self._finish()
         return 0
 
     def turn(self, now: float, is_last: bool) -> bool:
         """Look at all ranks once; whether one printed something."""
-        records: List[Mapping[str, Any]] = []
-        alarms: List[Alarm] = []
         for rank in self._ranks:
-            of_rank, alarms_of_rank = rank.poll(now, is_last)
-            records += of_rank
-            alarms += alarms_of_rank
-        self._write(records, alarms)
+            self._write(*rank.poll(now, is_last))
         return any(rank.course.printed_at == now for rank in self._ranks)
+
+    def _finish(self) -> None:
+        if self._webhook is not None:
+            self._webhook.finish(self.FINISH_S)
 
     def _running_courses(self) -> List[Course]:
         """Of the ranks that have not ended, as the node's record says."""
@@ -520,148 +370,66 @@ class MetricsProcess:
         courses = [rank.course for rank in self._ranks]
         return [one for one in courses if one.rank not in self._ended_ranks]
 
-    def _check(self, now: float) -> List[Alarm]:
+    def _check_hang(self, now: float) -> None:
         courses = self._running_courses()
-        seconds = time.time()
-        hang = self._check_hang(courses, now, seconds)
-        if self._actions.is_end("hang") and self._hang.is_certain(courses, now):
+        is_first = self._paths.node_rank == 0
+        alarm = self._hang.check(
+            courses,
+            now,
+            time.time(),
+            0.0 if is_first else self.LATER_S,
+            self._other_steps if is_first else dict,
+        )
+        self._write([], [] if alarm is None else [alarm])
+        if "hang" in self._stop_on and self._hang.is_certain(courses, now):
             self._stop_text = self._stop_text or "hang: %s" % self._hang_text
-        alarms = self._claimed(self._straggler, self._straggler.check(courses, seconds))
-        alarms += self._compare_nodes(seconds) + self._check_gpus(now, seconds)
-        return alarms if hang is None else [*alarms, hang]
 
-    def _check_hang(self, courses: List[Course], now: float, seconds: float) -> Optional[Alarm]:
-        if self._other_nodes is not None:
-            return self._hang.check(
-                courses, now, seconds, other_steps=self._other_nodes.look_at_all
-            )
-        if self._is_one_of_many and not self._has_node_0:
-            # Without shared storage its record is not here.
-            self._has_node_0 = os.path.exists(self._paths.node_record_path(0))
-        return self._hang.check(courses, now, seconds, self.LATER_S if self._has_node_0 else 0.0)
-
-    def _compare_nodes(self, seconds: float) -> List[Alarm]:
-        """What node 0 sees of the ranks of all nodes."""
-        others = self._other_nodes
-        if others is None or not others.look(self.CHECK_EVERY_S) or not others.paces:
-            return []
-        for rank in self._ranks:
-            course = rank.course
-            if course.step is not None and course.reported_at is not None:
-                self._own_paces[course.rank].add(course.step, course.reported_at)
-        known = {}
-        for paces in (self._own_paces, others.paces):
-            for number, pace in paces.items():
-                time_of_step = pace.seconds
-                if time_of_step is not None:
-                    known[number] = time_of_step
-        return self._claimed(self._far_straggler, self._far_straggler.compare(known, seconds))
-
-    def _claimed(self, straggler: StragglerAlarm, alarms: List[Alarm]) -> List[Alarm]:
-        """The alarms that no other node has raised. Node 0 and the rank's own node may both find the same slow rank."""
-        if not self._is_one_of_many:
-            return alarms
-        told = []
-        for alarm in alarms:
-            path = self._paths.straggler(alarm.rank or 0)
-            if alarm.is_over:
-                with contextlib.suppress(OSError):
-                    os.unlink(path)
-            elif not self._claim(path):
-                straggler.forget(alarm.rank or 0)  # until the other one has ended it
-                continue
-            told.append(alarm)
-        return told
-
-    def _claim(self, path: str) -> bool:
-        if os.path.exists(path):
-            return False
-        try:
-            return self._files.write_once(path, {"node_rank": self._paths.node_rank})
-        except OSError:
-            return True
-
-    def _check_gpus(self, now: float, seconds: float) -> List[Alarm]:
-        """What the launcher's newest samples say of the GPUs."""
-        alarms: List[Alarm] = []
-        try:
-            with open(self._paths.resources, "rb") as file:
-                file.seek(self._samples_offset)
-                data = file.read(1 << 16)
-        except OSError:
-            return []
-        body, _, _ = data.rpartition(b"\n")
-        self._samples_offset += len(body) + 1 if body else 0
-        for line in body.split(b"\n"):
-            try:
-                document = json.loads(line)
-                gpus = [(int(gpu[0]), gpu[1]) for gpu in document["gpus"]]
-            except (ValueError, KeyError, TypeError, IndexError):
-                continue
-            ranks = [rank.course.rank for rank in self._ranks]
-            alarms += self._gpu.add(gpus, ranks, now, seconds)
-        return alarms
+    def _other_steps(self) -> Dict[int, int]:
+        return newest_steps(self._paths, self._nodes, len(self._ranks))
 
     def _write(self, records: List[Mapping[str, Any]], alarms: List[Alarm]) -> None:
         documents = list(records)
         for alarm in alarms:
             document: Dict[str, Any] = {"time": round(time.time(), 3), "alarm": alarm.code}
             document.update(rank=alarm.rank, since=round(alarm.since, 3))
-            active = self._active.setdefault(alarm.code, set())
             if alarm.is_over:
                 document["over"] = True
-                if alarm.rank is None:  # of the whole node, whichever rank was named at its begin
-                    active.clear()
-                active.discard(alarm.rank)
-                if not active:
-                    self._note_end(alarm.code)
             else:
                 document["message"] = alarm.message
-                active.add(alarm.rank)
-                self._act(alarm)
+                self._raise(alarm)
             documents.append(document)
         self._file.write(documents)
 
-    def _act(self, alarm: Alarm) -> None:
+    def _raise(self, alarm: Alarm) -> None:
+        """Tell an alarm that begins, and do what it asks for."""
         whose = "" if alarm.rank is None else "rank %d: " % alarm.rank
         write_note("alarm %s: %s%s" % (alarm.code, whose, alarm.message))
-        if self._is_first(alarm):
-            self._actions.take(alarm)
+        if self._webhook is not None and self._may_post(alarm):
+            document = {"run_id": self._run_id, "node_rank": self._paths.node_rank}
+            document.update(code=alarm.code, message=alarm.message)
+            self._webhook.post({**document, "rank": alarm.rank, "since": alarm.since})
         if alarm.code == "hang":
             self._print_stacks()
             self._hang_text = alarm.message
-        elif self._actions.is_end(alarm.code) and self._stop_text is None:
+        elif alarm.code in self._stop_on and self._stop_text is None:
             self._stop_text = "%s: %s%s" % (alarm.code, whose, alarm.message)
 
-    def _told_path(self, code: str) -> str:
-        return os.path.join(self._paths.status, ".alarm-%s.json" % code)
-
-    def _is_first(self, alarm: Alarm) -> bool:
-        """Whether the command and the webhook are to be called: no other rank or node has raised this alarm, or that alarm has cleared."""
-        path, now = self._told_path(alarm.code), time.time()
-        is_known = alarm.code in self._told_codes
-        self._told_codes.add(alarm.code)
-        told = read_json(path) or {}
-        if told.get("over") is True and now - float(told.get("time") or 0.0) >= self.REPEAT_S:
+    def _may_post(self, alarm: Alarm) -> bool:
+        """Whether no rank or node has posted an alarm of this code lately."""
+        path, now = self._paths.alarm_posted(alarm.code), time.time()
+        posted = read_json(path)
+        if posted is not None and now - float(posted.get("time") or 0.0) >= self.REPEAT_S:
             with contextlib.suppress(OSError):  # of several nodes one comes first
-                os.rename(path, path + ".over")
+                os.rename(path, path + ".before")
         record = {"time": now, "node_rank": self._paths.node_rank, "rank": alarm.rank}
-        try:
+        with contextlib.suppress(OSError):
             return self._files.write_once(path, record)
-        except OSError:
-            return not is_known
-
-    def _note_end(self, code: str) -> None:
-        """Record that all alarms with this code have cleared on this node, if it was the node that called the command and the webhook."""
-        path = self._told_path(code)
-        told = read_json(path) or {}
-        if told.get("node_rank") == self._paths.node_rank:
-            with contextlib.suppress(OSError):
-                self._files.write(path, {**told, "over": True})
+        return True
 
     def _print_stacks(self) -> None:
         """Where the ranks are: those that catch the signal write it to their own logs, of the others py-spy, if it is on the node, to the node's log."""
         import shutil
+        import threading
 
         record = read_json(self._paths.node_record) or {}
         silent: List[int] = []
@@ -676,9 +444,20 @@ class MetricsProcess:
             if not [one for one in catchers if STACK_SIGNAL and send(one, STACK_SIGNAL)]:
                 silent.append(pid)
         program = shutil.which("py-spy")
-        for pid in silent[: self.MAX_STACKS] if program is not None else ():
-            command = [str(program), "dump", "--pid", str(pid)]
-            self._actions.run_beside(command, self.STACK_TIMEOUT_S)
+        if program is not None and silent:
+            arguments = (program, silent[: self.MAX_STACKS], self.STACK_TIMEOUT_S)
+            with contextlib.suppress(RuntimeError):  # no more threads for this user
+                threading.Thread(target=dump_stacks, args=arguments, daemon=True).start()
+
+
+def dump_stacks(program: str, pids: Sequence[int], seconds: float) -> None:
+    """Have py-spy write the stacks of processes to the node's log, each in so many seconds."""
+    import subprocess
+
+    for pid in pids:
+        command = [program, "dump", "--pid", str(pid)]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, stdin=subprocess.DEVNULL, timeout=seconds, check=False)
 
 
 SEARCH_TIMEOUT_S = 0.2

@@ -29,6 +29,7 @@ from .rendezvous import Peers
 from .resources import ResourceLog
 from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
+from .webhook import post_end
 
 STEPS = {
     "the environment": "building the environment",
@@ -379,6 +380,7 @@ class Node:
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
+        post_end(self._attempt_paths, self._arguments.scheduler_id, self._secrets, self._log.note)
         return outcome.exit_code
 
     def _find_outcome(self) -> Failure:

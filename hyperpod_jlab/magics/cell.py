@@ -15,10 +15,9 @@ from typing import Any
 
 import click
 
-from hyperpod_jlab.capture.magics import SERVICE
+from hyperpod_jlab.capture.magic_lines import to_python
 from hyperpod_jlab.capture.notebook import CodeCell, read_notebook, select_cells
 from hyperpod_jlab.capture.notebook import Notebook as NotebookFile
-from hyperpod_jlab.capture.transform import transform_cell
 from hyperpod_jlab.cli.following import end_text, raise_unless_succeeded, wait_for_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
@@ -55,8 +54,8 @@ from hyperpod_jlab.run.submit import Request, Step, SubmitPreview
 # The names that a cell needs from earlier cells: read from its compiled code, so that scopes are
 # Python's own.
 
-_PREDEFINED_NAMES = {*dir(builtins), SERVICE, "display", "get_ipython"}
-_RUN_CALL = f"{SERVICE}.run("  # %run takes over the file's variables
+_PREDEFINED_NAMES = {*dir(builtins), "display", "get_ipython"}
+_RUN_CALL = "get_ipython().run_line_magic('run'"  # %run takes over the file's variables
 _STORES = {"STORE_NAME", "STORE_GLOBAL"}
 _LOADS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
 
@@ -79,7 +78,7 @@ class Names:
 
 
 def parse_names(text: str) -> Names:
-    """The names of a cell whose magics were replaced; empty when it does not compile."""
+    """The names of a cell's Python; empty when it does not compile."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -113,7 +112,7 @@ def parse_names(text: str) -> Names:
 
 def cell_names(cell: CodeCell) -> Names:
     """The names of a cell in a notebook."""
-    return parse_names(transform_cell(cell, "cell").text)
+    return parse_names(to_python(cell.text)[0])
 
 
 def find_missing_names(cells: Iterable[Names]) -> set[str]:

@@ -20,12 +20,12 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.fields import has_password
 from hyperpod_jlab.core.finding import Finding, Fix, raise_on_error
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
-from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
     from hyperpod_jlab.run.service import Runs
 
 UNCHECKED = "unchecked"

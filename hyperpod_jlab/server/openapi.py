@@ -59,12 +59,14 @@ _NAMES = {
     "StorageMounts": "AdminMounts",
     "ClusterEvent": "HyperpodEventDetail",
     "TimeSeries": "HyperpodMetric",
+    "AdminRights": "AdminRightsAnswer",
     "DomainChoice": "AdminDomain",
     "EventRow": "HyperpodEvent",
     "FileSystem": "AwsFileSystem",
     "FileSystemChoice": "AdminFileSystem",
     "Finding": "FoundThing",
-    "ProvisionerOptions": "AdminFolders",
+    "ProvisionerOptions-Input": "AdminFoldersBody",
+    "ProvisionerOptions-Output": "AdminFolders",
     "InstanceGroup": "HyperpodGroup",
     "Isolation": "StorageIsolation",
     "LifecycleStepStatus": "LifecycleStep",
@@ -149,6 +151,13 @@ async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every en
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
+    described = describe_api()
+    info = {**described["info"], "x-package-version": hyperpod_jlab.__version__}
+    return {**described, "info": info}
+
+
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document without the package's version, which only an installed package has."""
     schemas, components = _rename_schemas(_schemas())
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
@@ -165,7 +174,6 @@ def document() -> dict[str, Any]:
             "title": "hyperpod_jlab",
             "version": f"{API_VERSION}.0.0",
             "description": _DESCRIPTION,
-            "x-package-version": hyperpod_jlab.__version__,
         },
         "servers": [{"url": "."}],
         "security": [{"token": []}],

@@ -10,13 +10,15 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hyperpod_jlab.core.isolation import Grant, Grantee
-from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import As
 from hyperpod_jlab.storage.acl import Principal, is_unmapped, own_uid, permissions
 from hyperpod_jlab.storage.files import storage_errors
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.run import Run
 
 
 def current_user() -> str:

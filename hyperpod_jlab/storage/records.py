@@ -413,9 +413,10 @@ class BundleReader(BundleLocation):
 
 
 def _drop_unknown_fields(data: dict[str, Any], error: ValidationError) -> None:
-    """Remove what a model does not know from the data that it refused."""
-    for problem in error.errors(include_url=False, include_input=False):
-        if problem["type"] != "extra_forbidden":
+    """Remove what a model does not know from the data that it refused: fields, and words in lists, such as an alarm of an earlier version."""
+    # From the end of each list, as what comes behind an item that goes moves up.
+    for problem in reversed(error.errors(include_url=False, include_input=False)):
+        if problem["type"] not in {"extra_forbidden", "literal_error"}:
             continue
         *parents, name = problem["loc"]
         place: Any = data
@@ -423,5 +424,7 @@ def _drop_unknown_fields(data: dict[str, Any], error: ValidationError) -> None:
             # The tag of a union is a step, and no key.
             if isinstance(place, dict) and place.get("kind") != step:
                 place = place.get(step)
-        if isinstance(place, dict):
+        if isinstance(place, dict) and problem["type"] == "extra_forbidden":
             place.pop(name, None)
+        elif isinstance(place, list) and isinstance(name, int):
+            del place[name]

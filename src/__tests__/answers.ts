@@ -17,7 +17,7 @@ interface ISchema {
 
 const { schemas } = jest.requireActual<{
   components: Readonly<Record<'schemas', Readonly<Record<string, ISchema>>>>;
-}>('../../hyperpod_jlab/server/openapi.json').components;
+}>('../api/generated/openapi.json').components;
 
 const COMPONENTS = '#/components/schemas/';
 

@@ -108,7 +108,7 @@ function Findings(props: {
         <Notes
           notes={[
             trans.__(
-              'User profiles wait for their folders. Under “More”, choose what creates the folders, then preview the changes again.'
+              'User profiles wait for their folders. The timer on the Slurm controller creates them within about six minutes. Without the timer, choose what creates them under “More”, then preview the changes again.'
             )
           ]}
         />

@@ -3,7 +3,7 @@ import type { Event } from '@jupyterlab/services';
 import type { components } from './generated/openapi';
 
 /**
- * A type of the REST API by its name in hyperpod_jlab/server/openapi.json, from which `jlpm build:types` makes `./generated/openapi`.
+ * A type of the REST API by its name in the OpenAPI document, from which `jlpm build:types` makes `./generated/openapi`.
  *
  * Answers are what the server says they are: both sides come in one wheel, and `checkVersion` tells when they don't.
  */

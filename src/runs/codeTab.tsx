@@ -68,6 +68,7 @@ function isAdded(path: string): boolean {
     path.includes('hyperpod_runtime/') ||
     path.endsWith('.compiled.py') ||
     path === 'code/cells.json' ||
+    path === 'code/lib/ipython.zip' ||
     !/^(code|work)\//.test(path)
   );
 }

@@ -47,9 +47,7 @@ export function alarmText(alarm: IRunAlarm, trans: TranslationBundle): string {
   const titles: Readonly<Record<IRunAlarm['code'], string>> = {
     nan: trans.__('Loss is not finite'),
     spike: trans.__('Loss has jumped'),
-    hang: trans.__('Run hangs'),
-    straggler: trans.__('Slow rank'),
-    gpu_idle: trans.__('Idle GPU')
+    hang: trans.__('Run hangs')
   };
   const { code, message, rank } = alarm;
   return rank === null

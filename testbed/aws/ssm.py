@@ -1,13 +1,12 @@
 """Systems Manager: sessions on nodes of a HyperPod cluster, and the account's preferences for them.
 
-Nobody is at the other end, unless the account has nodes that answer (`node_channel`). Opening the data channel is a right of whoever starts a session; here it
+Nobody is at the other end. Opening the data channel is a right of whoever starts a session; here it
 is asked for at once. A session is named for IAM as AWS' sample policies have it: by the caller's user id.
 """
 
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +18,6 @@ _PREFIX = "sagemaker-cluster:"
 
 SHELL = "SSM-SessionManagerRunShell"
 SSH = "AWS-StartSSHSession"
-COMMANDS = {"AWS-StartInteractiveCommand", "AWS-StartNonInteractiveCommand"}
 _NUMBER = "0123456789abcdef0"
 
 
@@ -27,10 +25,10 @@ def start_session(request: Request) -> dict[str, Any]:
     target, document = request.given["Target"], _document_of(request)
     if not _is_connected(request):
         raise ApiError("TargetNotConnected", f"{target} is not connected.")
-    if document not in {SHELL, SSH, *COMMANDS}:
+    if document not in {SHELL, SSH}:
         raise ApiError("InvalidDocument", f"Document with name {document} does not exist.")
     parameters = request.given.get("Parameters", {})
-    wanted = {"portNumber"} if document == SSH else {"command"} if document in COMMANDS else set()
+    wanted = {"portNumber"} if document == SSH else set()
     if set(parameters) != wanted or any(len(values) != 1 for values in parameters.values()):
         raise ApiError("InvalidParameters", f"{document}: {parameters}")
     return _session(request)
@@ -62,13 +60,11 @@ def get_document(request: Request) -> dict[str, Any]:
 
 def _session(request: Request) -> dict[str, Any]:
     session = f"{request.caller.arn.rpartition('/')[2]}-{_NUMBER}"
-    token, address = "of-the-testbed", f"wss://ssmmessages.{request.region}.amazonaws.com"
-    if request.account.node_channel is not None:
-        token, address = secrets.token_hex(16), request.account.node_channel
-        commands = request.given.get("Parameters", {}).get("command", [])
-        request.account.sessions[token] = request.given.get("DocumentName"), commands
-    address += f"/v1/data-channel/{session}?role=publish_subscribe"
-    return {"SessionId": session, "TokenValue": token, "StreamUrl": address}
+    address = (
+        f"wss://ssmmessages.{request.region}.amazonaws.com"
+        f"/v1/data-channel/{session}?role=publish_subscribe"
+    )
+    return {"SessionId": session, "TokenValue": "of-the-testbed", "StreamUrl": address}
 
 
 def get_connection_status(request: Request) -> dict[str, Any]:

@@ -283,8 +283,6 @@ class Account:
         mlflow: MLflow tracking servers and Apps by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
-        node_channel: Where sessions on nodes are answered; None: nowhere.
-        sessions: What sessions that were started are to do, by their token: document and command.
         session_preferences: The inputs of Session Manager's preferences by region; none: they were never saved.
         role_tags: The tags of roles by their names.
         trail: Records of CloudTrail, as JSON has them.
@@ -313,8 +311,6 @@ class Account:
     mlflow: dict[str, list[MlflowHost]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
-    node_channel: str | None = None
-    sessions: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
     session_preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
     role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
     trail: list[dict[str, Any]] = field(default_factory=list)

@@ -10,8 +10,10 @@ from datetime import timedelta
 import pytest
 
 from hyperpod_jlab.admin.fsx import aws as patience
+from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import DesiredState
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.replies import ApiError
@@ -57,7 +59,9 @@ class AtRandom:
 
 def wirer_of(wanted, disk):
     return Reconciler(
-        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+        Aws(),
+        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
+        provisioner=LocalFolderProvisioner(disk),
     )
 
 

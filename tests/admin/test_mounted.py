@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import DesiredState
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.storage.mounts import VARIABLE
 from testbed.aws.studio import ROOT_MOUNT, whole_file_system
@@ -59,7 +61,9 @@ def test_servers_may_have_any_name(account, hpj, disk, monkeypatch, tmp_path, so
 def test_what_is_unmounted_after_the_plan_gets_no_folders(account, no_aws, disk, tmp_path):
     wanted = DesiredState("per-user", profiles=frozenset({"alice"}))
     reconciler = Reconciler(
-        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+        Aws(),
+        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
+        provisioner=LocalFolderProvisioner(disk),
     )
 
     async def plan_and_apply():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import (
     NOT_MOUNTED,
     DesiredState,
@@ -14,7 +15,8 @@ from hyperpod_jlab.admin.fsx.models import (
     mounted_path,
 )
 from hyperpod_jlab.admin.fsx.planning import plan, stages
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
@@ -130,7 +132,9 @@ class Watch:
 
 async def apply(wanted, disk):
     reconciler = Reconciler(
-        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM, mounted_at=disk)
+        Aws(),
+        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
+        provisioner=LocalFolderProvisioner(disk),
     )
     found, made = await reconciler.plan()
     last = {}

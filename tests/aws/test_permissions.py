@@ -175,14 +175,19 @@ def test_every_operation_in_the_code_is_of_a_feature():
         "sts:GetCallerIdentity",
         "eks:CreateCluster",
     }
-    # The AWS CLI resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus and requests to MLflow are no operations of boto3.
+    # The AWS CLI opens, resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus and requests to MLflow are no operations of boto3.
     listed = {
         one.action
         for feature in FEATURES
         for one in feature.permissions
         if not one.action.startswith("sagemaker-mlflow:")
     }
-    sessions = {"ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
+    sessions = {
+        "ssm:StartSession",
+        "ssm:ResumeSession",
+        "ssm:TerminateSession",
+        "ssmmessages:OpenDataChannel",
+    }
     assert named == listed - sessions - {
         "aps:QueryMetrics",
         "iam:PassRole",

@@ -67,8 +67,3 @@ CELLS = {
     "written": "results.append(open('written_w\u00f6rld.txt').read())",
     "semicolon": "results.append(5); 'not shown';",
 }
-
-# Here today's IPython itself changes what stands in a string (it strips blank lines of their spaces); plain Python is the measure.
-PYTHON_ONLY = {
-    "blank-lines-in-string": "results.append('''a\n   \n\t\nb''')",
-}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from tests.capture.awkward_cells import CELLS, PYTHON_ONLY, SETUP
+from tests.capture.awkward_cells import CELLS, SETUP
 from tests.capture.bundles import Bundle, Laboratory, notebook_of, notebook_spec
 
 REPORT = "print('RESULTS ' + json.dumps([repr(one) for one in results]))"
@@ -63,14 +63,6 @@ def test_they_do_what_they_do_in_ipython(bundle: Bundle, tmp_path: Path):
     done = bundle.run()
     assert done.code == 0, done.err
     assert results_of(done.out) == results_of(reference.stdout)
-
-
-def test_strings_are_what_python_says_they_are(lab: Laboratory):
-    names: dict = {}
-    for cell in (SETUP, *PYTHON_ONLY.values()):
-        exec(compile(cell, "<cell>", "exec"), names)
-    done = lab.run(SETUP, *PYTHON_ONLY.values(), REPORT)
-    assert results_of(done.out) == [repr(one) for one in names["results"]]
 
 
 def test_every_cell_keeps_its_place_whatever_its_name(lab: Laboratory):

@@ -11,42 +11,33 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.capture import capture
-from hyperpod_jlab.capture.cells import inspect_cell
 from hyperpod_jlab.capture.files import run_name
-from hyperpod_jlab.capture.magics import cell_magic, line_magic
-from hyperpod_jlab.capture.notebook import MAX_CELLS, CodeCell, read_notebook
-from hyperpod_jlab.capture.transform import MAX_SPECIALS, transform_cell
+from hyperpod_jlab.capture.magic_lines import inspect_cell
+from hyperpod_jlab.capture.notebook import MAX_CELLS, read_notebook
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from tests.capture.bundles import notebook_of, notebook_spec
 
-
-def one_cell(text: str) -> None:
-    transformed = transform_cell(CodeCell(1, text, frozenset(), None), "cell")
-    inspect_cell(transformed.text)
-
-
 UNITS = {
-    "blanks in a syntax error": lambda n: one_cell("x = (\n" + " " * n + "y"),
-    "blanks after a name": lambda n: one_cell("a" + " " * n + "y\nz"),
-    "a name before help": lambda n: one_cell("a" * n + " b?"),
-    "brackets before help": lambda n: one_cell("a" + "[0]" * (n // 3) + " ?"),
-    "await that is none": lambda n: one_cell("x = (\n" + "a." * (n // 2) + "await"),
-    "magics": lambda n: one_cell("!a\n" * min(n // 3, MAX_SPECIALS)),
-    "cell magics": lambda n: one_cell("%%time\n" * min(n // 7, MAX_SPECIALS)),
-    "blank lines": lambda n: one_cell("\r\n" * (n // 2) + "%%time"),
-    "prompts": lambda n: one_cell(">>> a\n" * (n // 6)),
-    "characters by name": lambda n: one_cell("f'" + "\\N{" * (n // 3)),
-    "quotes": lambda n: one_cell("f'{" * (n // 3)),
-    "brackets": lambda n: one_cell("(" * n),
-    "minus": lambda n: one_cell("-" * n + "1"),
-    "a shell line of blanks": lambda n: one_cell("!" + " " * n + "x"),
-    "a shell line of options": lambda n: one_cell("!sudo " + "-a " * (n // 3)),
-    "a shell line of words": lambda n: one_cell("!apt " + "a " * (n // 2)),
-    "an option of env": lambda n: line_magic("env " + "a" * n),
-    "options of timeit": lambda n: line_magic("timeit " + "-n 1 " * (n // 5)),
-    "a word of script": lambda n: cell_magic("script", "a" * n, "f"),
-    "an unknown magic": lambda n: line_magic("a" * n),
+    "blanks in a syntax error": lambda n: inspect_cell("x = (\n" + " " * n + "y"),
+    "blanks after a name": lambda n: inspect_cell("a" + " " * n + "y\nz"),
+    "a name before help": lambda n: inspect_cell("a" * n + " b?"),
+    "brackets before help": lambda n: inspect_cell("a" + "[0]" * (n // 3) + " ?"),
+    "await that is none": lambda n: inspect_cell("x = (\n" + "a." * (n // 2) + "await"),
+    "magics": lambda n: inspect_cell("!a\n" * (n // 3)),
+    "cell magics": lambda n: inspect_cell("%%time\n" * (n // 7)),
+    "blank lines": lambda n: inspect_cell("\r\n" * (n // 2) + "%%time"),
+    "prompts": lambda n: inspect_cell(">>> a\n" * (n // 6)),
+    "characters by name": lambda n: inspect_cell("f'" + "\\N{" * (n // 3)),
+    "quotes": lambda n: inspect_cell("f'{" * (n // 3)),
+    "brackets": lambda n: inspect_cell("(" * n),
+    "minus": lambda n: inspect_cell("-" * n + "1"),
+    "a shell line of blanks": lambda n: inspect_cell("!" + " " * n + "x"),
+    "a shell line of options": lambda n: inspect_cell("!sudo " + "-a " * (n // 3)),
+    "a shell line of words": lambda n: inspect_cell("!apt " + "a " * (n // 2)),
+    "an option of env": lambda n: inspect_cell("%env " + "a" * n),
+    "a word of script": lambda n: inspect_cell("%%script " + "a" * n),
+    "an unknown magic": lambda n: inspect_cell("%" + "a" * n),
     "accents": lambda n: run_name(None, "\u0344\u0327" * (n // 2)),
 }
 
@@ -91,13 +82,6 @@ def too_large(document: dict[str, Any], tmp_path: Path) -> InvalidInputError:
     with pytest.raises(InvalidInputError) as caught:
         capture(notebook_spec(), base=tmp_path, notebook=document)
     return caught.value
-
-
-def test_too_many_magics_are_refused(tmp_path: Path):
-    one = too_large(notebook_of("!a\n" * (MAX_SPECIALS + 1)), tmp_path)
-    several = too_large(notebook_of(*["!a\n" * 1000] * 6), tmp_path)
-    assert {one.code, several.code} == {"too_many_magics"}
-    assert one.hint
 
 
 def test_too_much_code_and_too_many_cells_are_refused(tmp_path: Path):

@@ -420,6 +420,7 @@ def test_a_slow_git_is_an_error(root: Path, tmp_path: Path, monkeypatch):
     lay(tmp_path, "bin/git", **{"bin/git": "#!/bin/sh\nexec sleep 1000\n"})
     (tmp_path / "bin" / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (root / ".git").mkdir()
     monkeypatch.setattr(listing, "MAX_SECONDS", 0.5)
     assert "git" in finding(collect(root), "project_too_many_files").message
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +47,7 @@ def test_arguments_names_and_file(lab: Laboratory):
     done = bundle.run()
     first, names = done.out.splitlines()
     assert first == f"['--lr', 'a b $x'] __main__ {bundle.folder}/code/main.py"
-    assert names == "['display', 'sys']"
+    assert names == "['In', 'Out', 'exit', 'get_ipython', 'open', 'quit', 'sys']"
 
 
 def test_modules_beside_the_notebook_are_found(lab: Laboratory):
@@ -237,69 +239,62 @@ def test_asyncio_run_works_where_nothing_awaits(lab: Laboratory):
     assert (done.code, done.out) == (0, "5\n")
 
 
-def test_sources_of_functions_and_classes(lab: Laboratory):
+def test_sources_of_functions(lab: Laboratory):
     done = lab.run(
-        cell('''
-            import inspect, dataclasses
-            class Plain:
-                """Text."""
-                class Inner:
-                    y = "$HOME"
-                def method(self):
-                    return 1
-
-            @dataclasses.dataclass
-            class Decorated:
-                x: int = 0
-
-            def make():
-                class Local:
-                    z = 1
-                return Local
-        '''),
-        "class Plain2(Plain): pass\n!true\nclass AfterMagic:\n    def f(self): return 2",
-        "class Twice:\n    def f(self): return 'first'",
-        "first = Twice\nclass Twice:\n    def f(self): return 'second'",
-        cell("""
-            for thing in (Plain, Plain.Inner, Plain.method, Decorated, make(), AfterMagic, AfterMagic.f, first, Twice):
-                print(repr(inspect.getsource(thing)))
-            print(inspect.getsourcefile(Plain).rpartition("/")[2], inspect.getsourcelines(Twice)[1])
-            try:
-                inspect.getsource(dict)
-            except TypeError as error:
-                print("no source")
-        """),
+        "import inspect\nclass Plain:\n    def method(self):\n        return '$HOME'",
+        "!true\ndef after():\n    return 2",
+        "print(repr(inspect.getsource(Plain.method)), repr(inspect.getsource(after)))\n"
+        "print(inspect.getsourcefile(after).rpartition('/')[2], inspect.getsourcelines(after)[1])",
     )
-    assert done.code == 0, done.err
-    *sources, place, none = done.out.splitlines()
-    read = [eval(source) for source in sources]
-    assert read[0].startswith('class Plain:\n    """Text."""\n')
-    assert read[0].endswith("return 1\n")
-    assert read[1] == '    class Inner:\n        y = "$HOME"\n'
-    assert read[2] == "    def method(self):\n        return 1\n"
-    assert read[3] == "@dataclasses.dataclass\nclass Decorated:\n    x: int = 0\n"
-    assert read[4] == "    class Local:\n        z = 1\n"
-    assert read[5].startswith("class AfterMagic:\n    def f(self): return 2")
-    assert read[6].startswith("    def f(self): return 2")
-    assert "first" in read[7]
-    assert "second" in read[8]
-    assert (place, none) == ("cell-01.py 2", "no source")
+    assert done.out.splitlines() == [
+        "\"    def method(self):\\n        return '$HOME'\\n\" 'def after():\\n    return 2\\n'",
+        "cell-02.py 2",
+    ], done.err
 
 
-def test_ipython_display_has_a_stand_in_where_it_is_missing(lab: Laboratory):
-    text = "from IPython.display import HTML, clear_output, display\nclear_output()\ndisplay(HTML('<b>'))\nHTML('x')"
-    bundle = lab.cells(text)
-    # A path finder that knows no IPython stands for an environment without it.
-    site = bundle.folder / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(
-        "import importlib.machinery, sys\n"
-        "real = importlib.machinery.PathFinder.find_spec\n"
-        "importlib.machinery.PathFinder.find_spec = classmethod(\n"
-        "    lambda cls, name, *rest: None if name.startswith('IPython') else real(name, *rest))\n"
+NODE_PYTHON = f"{sys.base_prefix}/bin/python3"
+"""Without the packages of our environment."""
+
+
+def test_ipython_goes_along_to_nodes_that_have_none(lab: Laboratory, tmp_path: Path):
+    # The base interpreter of a developer may have one.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.path[:] = [path for path in sys.path if 'site-packages' not in path]\n"
     )
-    done = bundle.run(PYTHONPATH=str(site))
-    assert (done.code, done.out) == (0, "<HTML object>\n<HTML object>\n"), done.err
+    bundle = lab.cells(
+        "import IPython\nprint(IPython.__file__)",
+        "from IPython.display import HTML\nx = !echo shell\nprint(x)\nHTML('x')",
+        "import multiprocessing as mp\ndef f(x): return x + 1\n"
+        "with mp.get_context('spawn').Pool(1) as pool:\n    print(pool.map(f, [1]))",
+    )
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    for _ in range(2):
+        done = bundle.run(NODE_PYTHON, PYTHONPATH=str(tmp_path), TMPDIR=str(temporary))
+        place, *rest = done.out.splitlines()
+        assert place.startswith(f"{temporary}/hyperpod-ipython-"), done.err
+        assert rest == ["['shell']", "<IPython.core.display.HTML object>", "[2]"]
+    (kept,) = temporary.iterdir()
+    (kept / "IPython" / "display.py").unlink()
+    assert bundle.run(NODE_PYTHON, PYTHONPATH=str(tmp_path), TMPDIR=str(temporary)).code == 0
+
+
+def test_cells_are_plain_python_where_no_ipython_runs(lab: Laboratory):
+    bundle = lab.cells(
+        "\n\nx = [1]\nx",
+        "import multiprocessing as mp\ndef f(x): return x + 1\n"
+        "with mp.get_context('spawn').Pool(1) as pool:\n    print(pool.map(f, [1]))",
+        "y = 1\n%time y",
+    )
+    (bundle.folder / "code" / "lib" / "ipython.zip").write_bytes(b"")
+    block = bundle.folder / "site"
+    block.mkdir()
+    (block / "IPython.py").write_text("raise ImportError('not for this Python')")
+    done = bundle.run(PYTHONPATH=str(block))
+    assert (done.code, done.out) == (1, "[1]\n[2]\n")
+    assert "cells run as plain Python" in done.err
+    assert done.error is not None
+    assert (done.error["type"], done.error["cell"], done.error["line"]) == ("SyntaxError", 3, 2)
 
 
 def test_the_plan_is_data_and_the_runner_is_the_same_for_all(lab: Laboratory):
@@ -310,7 +305,7 @@ def test_the_plan_is_data_and_the_runner_is_the_same_for_all(lab: Laboratory):
     }
     assert main_of == {file.path: file.data for file in two.files if file.path in main_of}
     plan = next(json.loads(file.data) for file in two.files if file.path == "code/cells.json")
-    assert plan["cells"][1]["compiled"] == "train.ipynb/cell-02.compiled.py"
+    assert plan["cells"][1]["file"] == "train.ipynb/cell-02.py"
     assert two.command == ({"python": True}, "-u", {"bundle": "code/main.py"})
 
 

@@ -28,8 +28,9 @@ def test_only_the_standard_library_is_imported(path: Path):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.add(str(node.module).partition(".")[0])
-    # cloudpickle travels in the bundle, and matplotlib itself imports its backend.
-    assert names <= set(sys.stdlib_module_names) | {"cloudpickle", "matplotlib"}
+    # IPython and cloudpickle go with the run.
+    own = {"IPython", "traitlets"} if path.name == "shell.py" else {"cloudpickle"}
+    assert names <= set(sys.stdlib_module_names) | own
 
 
 @pytest.mark.parametrize("kind", ["notebook", "function"])

@@ -18,9 +18,6 @@ WIRE: dict[str, Any] = {
 }
 """What the template for an existing domain asks for."""
 
-CLUSTER_ID = "abc123def456"
-"""What it asks for besides where folders are made by a session on the cluster, as is the default."""
-
 IMAGE = f"{'1' * 12}.dkr.ecr.us-west-2.amazonaws.com/python@sha256:{'0' * 64}"
 
 BY_JOBS: dict[str, Any] = {"Folders": "kubernetes", "EksClusterName": "research", "Image": IMAGE}
@@ -29,7 +26,7 @@ BY_JOBS: dict[str, Any] = {"Folders": "kubernetes", "EksClusterName": "research"
 
 def wired(place: Place | None = None, **more: Any) -> Stack:
     """A stack that wires an existing domain."""
-    return resolve("wire-domain.yaml", place, **{**WIRE, "ClusterId": CLUSTER_ID, **more})
+    return resolve("wire-domain.yaml", place, **{**WIRE, **more})
 
 
 def statements_of(stack: Stack, role: str, *names: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from cfnlint.template import Template
 
 from hyperpod_jlab.aws.errors import ENDPOINTS
 from hyperpod_jlab.aws.permissions import FEATURES
-from tests.cloudformation.conftest import CLUSTER_ID, IMAGE
+from tests.cloudformation.conftest import IMAGE
 from tests.cloudformation.resolving import RefusedError, load, resolve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +30,7 @@ THERE = {"FileSystemId": "fs-0123456789abcdef0"}
 
 
 def made(**more: Any):
-    return resolve("new-domain.yaml", **{**NEW, "ClusterId": CLUSTER_ID, **more})
+    return resolve("new-domain.yaml", **{**NEW, **more})
 
 
 def nested(stack, name):
@@ -190,7 +190,6 @@ def test_what_nested_templates_are_given_they_know(name):
             "PartitionMode",
             "SharedPath",
             "Folders",
-            "ClusterId",
             "Image",
         }:
             assert one.get("AllowedPattern") == declared[parameter].get("AllowedPattern")
@@ -207,8 +206,7 @@ def test_what_nested_templates_are_given_they_know(name):
         {"StorageCapacity": 1000},
         {"JupyterLabLifecycleConfigArn": "lab"},
         {"AllowTerminal": "yes"},
-        {"ClusterId": "*"},
-        {"ClusterId": ""},
+        {"Folders": "cluster"},
     ],
 )
 def test_bad_parameters(given):

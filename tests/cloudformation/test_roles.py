@@ -15,7 +15,6 @@ from cfnlint.helpers import load_resource
 from hyperpod_jlab.admin.lambdas.settings import (
     CLUSTER_PERMISSION,
     EKS_PERMISSION,
-    SESSION_PERMISSIONS,
     Function,
     rights,
 )
@@ -111,17 +110,11 @@ def assert_neither_more_nor_less(statements, want):
 
 def test_the_functions_role():
     called = {one for name in get_args(Function) for one in rights(name)}
-    of_jobs, of_sessions = (
-        {CLUSTER_PERMISSION, EKS_PERMISSION},
-        {CLUSTER_PERMISSION, *SESSION_PERMISSIONS},
-    )
+    of_jobs = {CLUSTER_PERMISSION, EKS_PERMISSION}
     wiring = statements_of(wired(), "FunctionRole", "wiring")
-    assert granted(wiring) == in_account(called - of_jobs - of_sessions)
+    assert granted(wiring) == in_account(called - of_jobs)
     jobs = statements_of(wired(**BY_JOBS), "FunctionRole", "kubernetes")
     assert_neither_more_nor_less(jobs, in_account(of_jobs))
-    sessions = statements_of(wired(Folders="cluster"), "FunctionRole", "controller")
-    assert_neither_more_nor_less(sessions, in_account(of_sessions))
-    assert not statements_of(wired(Folders="timer"), "FunctionRole", "controller")
 
 
 @pytest.mark.parametrize(("parameters", "eks"), [({}, False), (ON_EKS, True)])

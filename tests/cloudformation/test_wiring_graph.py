@@ -15,7 +15,6 @@ from testbed.aws.iam import Asked, Policy, decide
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.cloudformation.conftest import (
     BY_JOBS,
-    CLUSTER_ID,
     IMAGE,
     WIRE,
     document,
@@ -92,7 +91,7 @@ def test_there_is_no_circle(graph):
 
 
 @pytest.mark.parametrize("mode", ["shared", "per-user"])
-@pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "timer"}, BY_JOBS])
+@pytest.mark.parametrize("folders", [{"Folders": "timer"}, BY_JOBS])
 def test_what_the_functions_are_told(mode, folders):
     stack = wired(PartitionMode=mode, ClusterUser="1000", **folders)
     told = {
@@ -103,7 +102,6 @@ def test_what_the_functions_are_told(mode, folders):
         "SharedPath": "/shared",
         "TakeOver": "false",
         "Folders": folders["Folders"],
-        "ControllerGroup": "controller-machine",
         "ClusterUser": "1000",
         "Namespace": "hyperpod-jlab",
         "ClaimName": "fsx-claim",
@@ -229,9 +227,7 @@ def test_a_key_and_a_topic():
         ({**BY_JOBS, "Image": IMAGE.partition("@")[0] + ":latest"}, "Image"),
         ({**BY_JOBS, "Image": ""}, "name the Job's image"),
         ({**BY_JOBS, "EksClusterName": ""}, "name the EKS cluster"),
-        ({"ClusterId": ""}, "the id of the cluster"),
-        ({"ClusterId": "*"}, "ClusterId"),
-        ({"ClusterId": "ml-cluster"}, "ClusterId"),
+        ({"Folders": "cluster"}, "Folders"),
         ({"PackageVersion": "../evil"}, "PackageVersion"),
         ({"ReconcileSchedule": "hourly"}, "ReconcileSchedule"),
     ],
@@ -277,22 +273,11 @@ def test_the_functions_know_what_they_are_told():
 @pytest.mark.parametrize("function", ["custom_resource", "new_profile", "reconcile"])
 def test_what_the_functions_call_their_role_allows(function):
     rights = importlib.import_module("hyperpod_jlab.admin.lambdas.settings")
-    by_jobs, on_controller = (
-        Policy(document(statements_of(wired(**folders), "FunctionRole")))
-        for folders in (BY_JOBS, {"Folders": "cluster"})
-    )
+    by_jobs = Policy(document(statements_of(wired(**BY_JOBS), "FunctionRole")))
     places = {"partition": "aws", "region": "us-west-2", "account": ACCOUNT, "domain": DOMAIN}
     for one in rights.rights(function):
-        policy = on_controller if one in rights.SESSION_PERMISSIONS else by_jobs
         resource = one.resource.format(**places)
         if resource != "*":
-            name = CLUSTER_ID if one in rights.SESSION_PERMISSIONS else BY_JOBS["EksClusterName"]
-            resource = resource.replace("*", name)
+            resource = resource.replace("*", BY_JOBS["EksClusterName"])
         asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
-        assert decide((policy,), asked).allowed, asked
-        if one in rights.SESSION_PERMISSIONS:
-            assert not decide((by_jobs,), asked).allowed, asked
-            # Another cluster's id; of documents and sessions there is one name.
-            elsewhere = resource.replace(f"cluster/{CLUSTER_ID}", "cluster/other0000000")
-            other = Asked(one.action, elsewhere, {})
-            assert decide((on_controller,), other).allowed is ("cluster/" not in resource)
+        assert decide((by_jobs,), asked).allowed, asked

@@ -9,10 +9,11 @@ import re
 import pytest
 
 from hyperpod_jlab.admin.fsx import apply as applying
+from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import DesiredState
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.custom_resource import WiredTarget
-from hyperpod_jlab.admin.lambdas.work import Limit, converge_and_log
+from hyperpod_jlab.admin.lambdas.work import Limit, converge
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.core.errors import HyperpodError
 from testbed.aws.iam import Asked, Policy, decide
@@ -45,11 +46,13 @@ def run(disk):
 
     def all_of_it(mode):
         forget_session()
-        made = StorageRequest(DOMAIN, DesiredState(mode), file_system=FILE_SYSTEM, mounted_at=disk)
+        made = StorageRequest(DOMAIN, DesiredState(mode), file_system=FILE_SYSTEM)
         words = []
         for wiring in (made, WiredTarget(DOMAIN, FILE_SYSTEM).empty_request()):
             try:
-                outcome = asyncio.run(converge_and_log(wiring, Limit(FiveMinutes())))
+                outcome = asyncio.run(
+                    converge(wiring, Limit(FiveMinutes()), LocalFolderProvisioner(disk))
+                )
             except HyperpodError as error:
                 words.append(str(error))
             else:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.golden.asking import MACHINE, OF_A_RUN
+from tests.golden.contract import contract
 from tests.golden.frozen import Golden
 from tests.server.conftest import *  # noqa: F403 - fixtures
 
@@ -80,8 +81,8 @@ async def sent(api, run_id: str, source: dict[str, Any] | str, **more: Any) -> N
 
 
 async def test_what_describes_the_api(golden: Golden, api) -> None:
-    for name in ("openapi.json", "schema"):
-        golden.check(f"local/rest-{name.split('.')[0]}", await api.get(name), static=True)
+    golden.check("local/rest-schema", await api.get("schema"), static=True)
+    golden.check("rest-contract", contract(await api.get("openapi.json")), static=True)
 
 
 async def test_a_fresh_home(golden: Golden, api) -> None:

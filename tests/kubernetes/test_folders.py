@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner
-from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, open_provisioner
+from hyperpod_jlab.admin.fsx.keepers import open_provisioner
+from hyperpod_jlab.admin.fsx.request import ProvisionerOptions
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import (
     DeniedError,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import http.server
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -209,3 +211,35 @@ def bundle(tmp_path: Path) -> Iterator[Bundle]:
             launcher.kill()
         launcher.communicate()
     kill_processes_with(f"HYPERPOD_BUNDLE={made.folder}")
+
+
+class WebhookServer:
+    """A server on this machine, and the documents that were posted to it."""
+
+    def __init__(self) -> None:
+        self.posted: list[dict[str, Any]] = []
+        posted = self.posted
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                posted.append(json.loads(self.rfile.read(length)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+
+@pytest.fixture
+def webhook() -> Iterator[WebhookServer]:
+    made = WebhookServer()
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    thread.join()
+    made.server.server_close()

@@ -172,15 +172,6 @@ else:
     assert alarms_of(bundle) == []
 
 
-def test_a_command_goes_on_for_some_seconds_after_the_ranks_and_its_failure_is_noted(bundle):
-    command = 'sleep 2; touch "$HYPERPOD_ALARM_CODE.told"; exit 7'
-    folder = bundle.folder / "work"
-    bundle.shell("echo step 1 loss nan", alarms={"command": f"cd '{folder}'; {command}"})
-    assert bundle.run().returncode == 0
-    assert (folder / "nan.told").exists()
-    assert "the command of the alarm nan failed with 7" in bundle.node_log()
-
-
 def test_a_reader_that_was_killed_is_started_again(bundle):
     bundle.script(
         "import time\nfor step in range(1, 101): print('step', step, 'loss', 0.5, flush=True); time.sleep(0.05)"

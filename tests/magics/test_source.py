@@ -123,7 +123,7 @@ def test_a_notebook_that_cannot_be_read_is_no_hindrance(shell, project, monkeypa
         ("lambda a: a + b", {"b"}),
         ("__name__, display, print", set()),
         ("(", set()),
-        ("__hyperpod__.run('a.py')\nx", set()),
+        ("get_ipython().run_line_magic('run', 'a.py')\nx", set()),
     ],
 )
 def test_names_that_are_missing(text, missing):

@@ -9,7 +9,8 @@ import stat
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner
-from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, find_uid, open_provisioner
+from hyperpod_jlab.admin.fsx.keepers import find_uid, open_provisioner
+from hyperpod_jlab.admin.fsx.request import ProvisionerOptions
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient

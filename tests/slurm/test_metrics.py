@@ -1,11 +1,13 @@
-"""What ranks print on a real Slurm, over two attempts: an alarm ends the first, as the spec asks."""
+"""What ranks print on a real Slurm, over two attempts: an alarm ends the first, as the spec asks; the webhook tells it, and the end of the run."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
+from testbed.loopback import Handler, Loopback
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 TRAIN = """
@@ -21,14 +23,24 @@ time.sleep(600 if attempt == 1 else 0)
 
 async def test_a_nan_ends_the_attempt_and_the_next_one_goes_on(session: SlurmSession) -> None:
     (session.folder / "train.py").write_text(TRAIN)
-    run_id = await session.submit(
-        source={"kind": "script", "path": "train.py"},
-        resources={"nodes": 2},
-        launcher="python",
-        max_restarts=1,
-        alarms={"stop_on": ["nan"]},
-    )
-    run = await session.ended(run_id)
+    posted = []
+
+    class Hook(Handler):
+        def take(self) -> None:
+            document = json.loads(self.body())
+            posted.append((document["run_id"], document["code"], document["rank"]))
+            self.answer(204)
+
+    with Loopback(Hook) as server:
+        run_id = await session.submit(
+            source={"kind": "script", "path": "train.py"},
+            resources={"nodes": 2},
+            launcher="python",
+            max_restarts=1,
+            alarms={"stop_on": ["nan"], "webhook": server.url},
+        )
+        run = await session.ended(run_id)
+    assert posted == [(run_id, "nan", 1), (run_id, "succeeded", None)]
     assert (run.state, len(run.status.attempts)) == ("succeeded", 2)
     metrics = await asyncio.to_thread(session.hyperpod.metrics.get, run_id)
     metrics.refresh()

@@ -206,6 +206,14 @@ def test_fields_of_a_spec_that_only_another_version_knows_are_passed_over(bundle
         bundle.spec()
 
 
+def test_alarms_of_a_spec_that_only_another_version_knows_are_passed_over(bundle):
+    path = bundle.folder / "spec.json"
+    spec = bundle.spec().model_dump(mode="json")
+    codes = ["straggler", "nan", "gpu_idle", "mlflow", "hang"]
+    path.write_text(json.dumps({**spec, "alarms": {"stop_on": codes, "command": "true"}}))
+    assert bundle.spec().alarms.stop_on == ["nan", "hang"]
+
+
 def test_a_spec_with_very_many_values_is_refused_before_each_is_described(bundle):
     path = bundle.folder / "spec.json"
     record = json.loads(path.read_text())

@@ -30,7 +30,6 @@ from hyperpod_jlab.admin.fsx.aws import (
 from hyperpod_jlab.admin.fsx.folders import FolderProvisioner
 from hyperpod_jlab.admin.fsx.models import (
     ActualState,
-    ClaimStep,
     DesiredState,
     EntryStep,
     Folder,
@@ -342,33 +341,14 @@ def _check_limit(
 
 
 # --------------------------------------------------------------------------------------------------
-# Apply until the desired state is reached, with concurrent applies: a claim on the domain announces
-# an apply, and a final pass finds what was missed.
-#
-# SageMaker has neither locks nor conditional updates. So an apply to a whole domain first writes a
-# tag on it, its claim, with its desired state. An apply
-# that finds another's claim stops before the next change: the last to start wins, and makes one
-# more pass after its own steps. A claim that remains
-# shows that an apply was interrupted; the next reader then looks for tags without entries.
+# The claim of an apply on a domain, and what is left after a pass (see `reconcile.Reconciler.apply`).
 
 log = logging.getLogger(__name__)
-
-MAX_ROUNDS = 4
-"""Maximum number of passes, including the first."""
-
-ROUND_PAUSE_S = 2.0
-"""Seconds after which another apply that has seen our claim has finished its change in progress."""
 
 _CLAIM_CHECK_TTL_S = 1.0
 """TTL of the check for other claims, in seconds."""
 
 Folders = Mapping[str, Folder | None]
-
-Planner = Callable[[Folders | None], Awaitable[tuple[ActualState, StoragePlan]]]
-"""Reads the actual state, except known folders, and plans again."""
-
-MakeExecutor = Callable[[ActualState, Guard | None], Executor]
-"""Creates the executor of a plan's steps."""
 
 
 class DomainClaim:
@@ -493,62 +473,8 @@ def claim_text(desired: DesiredState) -> str:
     return f"{desired.mode} {desired.shared_path}" if desired.mode == "shared" else desired.mode
 
 
-async def converge(
-    aws: Aws,
-    actual: ActualState,
-    plan: StoragePlan,
-    planner: Planner,
-    make: MakeExecutor,
-    stopping: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[StepResult]:
-    """Apply a plan's steps, then the remaining ones, until none is left or none can succeed. A step may have several results; the last one counts.
-
-    Args:
-        aws: AWS in the domain's region.
-        actual: The actual state when the plan was made.
-        plan: The plan.
-        planner: Plans again.
-        make: Creates the executor.
-        stopping: Whether the apply was stopped: then there is no further pass.
-
-    Raises:
-        RefusedError: The plan has a finding of level ``error``.
-        HyperpodError: Claiming the domain or reading it again failed; see `aws.errors`.
-    """
-    if plan.wanted.profiles is not None:
-        async for result in make(actual, None).apply(plan):
-            yield result
-        return
-    claim = DomainClaim(aws, actual, plan.wanted)
-    await claim.acquire()
-    unfinished_claims = [step for step in plan.steps if isinstance(step, ClaimStep)]
-    last: dict[str, StepResult] = {}
-    for number in range(MAX_ROUNDS):
-        async for result in make(actual, claim.check).apply(plan):
-            last[result.step.target] = result
-            yield result
-        if stopping():
-            break
-        if number == 0 and claim.is_contested:
-            await asyncio.sleep(ROUND_PAUSE_S)
-        actual, new_plan = await planner(_known_folders(actual, last))
-        remaining = remaining_steps(actual, new_plan, last)
-        if not remaining:
-            break
-        plan = replace(new_plan, steps=tuple(remaining))
-    # Otherwise tags may be left: from failed steps, or from an interrupted apply that was not
-    # searched completely.
-    is_finished = not (unfinished_claims and stopping()) and await claim.remove_stale_marks(
-        actual, last.values()
-    )
-    if is_finished:
-        await claim.release()
-    for step in unfinished_claims:
-        yield StepResult(step, is_finished)
-
-
-def _known_folders(actual: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
-    """The folders after a pass: reading them again may take a job on the cluster."""
+def known_folders_after(actual: ActualState, results: Mapping[str, StepResult]) -> Folders | None:
+    """The folders after a pass; None: unknown. Reading them again may take a job on the cluster."""
     folders = actual.file_system.folders
     if folders is None:
         return None

@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from hyperpod_jlab.admin.fsx.apply import StepResult, claim_text
-from hyperpod_jlab.admin.fsx.keepers import (
-    ProvisionerKind,
-    ProvisionerOptions,
-    find_mismatch,
-    open_reconciler,
-)
+from hyperpod_jlab.admin.fsx.keepers import find_mismatch, open_reconciler
 from hyperpod_jlab.admin.fsx.models import NOT_KNOWN, DesiredState, PlanStep, is_folder
 from hyperpod_jlab.admin.fsx.mounts import find_mounts
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
+from hyperpod_jlab.admin.fsx.request import ProvisionerKind, ProvisionerOptions, StorageRequest
 from hyperpod_jlab.admin.lifecycle.models import NOTHING, read_lifecycle_file
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.aws_names import aws_name
@@ -92,7 +87,7 @@ FOLDER_OPTIONS = (
 """The same, and the additional user for folders."""
 
 
-def provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
+def _provisioner_options(options: dict[str, Any]) -> ProvisionerOptions:
     """The provisioner options.
 
     Raises:
@@ -344,9 +339,8 @@ def _desired_options(function: Decorated, *, is_mode_required: bool = True) -> D
 @_desired_options
 def plan(mode: Mode, **options: Any) -> None:
     """Print the plan."""
-    request, region = build_request(mode, options)
-    provisioner = provisioner_options(options)
-    _, storage_plan = with_services(lambda services: _plan(services, request, region, provisioner))
+    request = build_request(mode, options)
+    _, storage_plan = with_services(lambda services: _plan(services, request))
     show(storage_plan)
     raise_on_error(list(storage_plan.findings))
 
@@ -364,8 +358,7 @@ def plan(mode: Mode, **options: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def apply(mode: Mode, yes: bool, **options: Any) -> None:
     """Apply a plan."""
-    request, region = build_request(mode, options)
-    carry_out(request, region, yes, provisioner_options(options))
+    carry_out(build_request(mode, options), yes)
 
 
 @click.command(
@@ -381,12 +374,8 @@ def apply(mode: Mode, yes: bool, **options: Any) -> None:
 def status(mode: Mode | None, **options: Any) -> None:
     """Print the mode in force, and what is not as it is to be."""
     # Without a mode, any will do: the one in force replaces it.
-    request, region = build_request(mode or "shared", options)
-    request = replace(request, in_force=mode is None)
-    provisioner = provisioner_options(options)
-    actual, storage_plan = with_services(
-        lambda services: _plan(services, request, region, provisioner)
-    )
+    request = replace(build_request(mode or "shared", options), in_force=mode is None)
+    actual, storage_plan = with_services(lambda services: _plan(services, request))
     mounts = find_mounts(actual.holders, actual.file_system.name)
     if invocation().as_json:
         print_json({**to_plain(storage_plan), "in_force": mounts})
@@ -409,11 +398,11 @@ def _mount_lines(mounts: StorageMounts) -> Iterator[str]:
     yield f"new profiles: {mounts.new_profiles or 'not mounted'}"
 
 
-def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRequest, str | None]:
-    """The request and the region from the options.
+def build_request(mode: Mode | None, options: dict[str, Any]) -> StorageRequest:
+    """The request from the options.
 
     Raises:
-        InvalidInputError: The domain is missing, or the shared folder is invalid.
+        InvalidInputError: The domain is missing, the shared folder is invalid, or the folder options do not fit together.
     """
     domain = options["domain"]
     if domain is None:
@@ -434,14 +423,15 @@ def build_request(mode: Mode | None, options: dict[str, Any]) -> tuple[StorageRe
         )
     profiles = frozenset(options["profiles"]) or None
     desired = DesiredState(mode, shared_path, profiles, options.get("take_over", False))
-    request = StorageRequest(
+    return StorageRequest(
         domain,
         desired,
         options["cluster"],
         options["file_system"],
-        lifecycle=_lifecycle(mode, options.get("lifecycle_file")),
+        options["region"],
+        _provisioner_options(options),
+        _lifecycle(mode, options.get("lifecycle_file")),
     )
-    return request, options["region"]
 
 
 def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
@@ -451,60 +441,46 @@ def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
     return None if path is None else read_lifecycle_file(path)
 
 
-async def _plan(
-    services: Hyperpod, request: StorageRequest, region: str | None, options: ProvisionerOptions
-) -> tuple[ActualState, StoragePlan]:
+async def _plan(services: Hyperpod, request: StorageRequest) -> tuple[ActualState, StoragePlan]:
     async with (
         slow_steps("asking AWS") as steps,
-        _reconciler(services, request, region, options, steps) as reconciler,
+        _reconciler(services, request, steps) as reconciler,
     ):
         return await reconciler.plan()
 
 
 @asynccontextmanager
 async def _reconciler(
-    services: Hyperpod,
-    request: StorageRequest,
-    region: str | None,
-    options: ProvisionerOptions,
-    steps: Steps,
+    services: Hyperpod, request: StorageRequest, steps: Steps
 ) -> AsyncIterator[Reconciler]:
     def on_progress(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    async with open_reconciler(services, request, region, options, on_progress) as reconciler:
+    async with open_reconciler(services, request, on_progress) as reconciler:
         yield reconciler
 
 
-def carry_out(
-    request: StorageRequest, region: str | None, yes: bool, options: ProvisionerOptions
-) -> None:
+def carry_out(request: StorageRequest, yes: bool) -> None:
     """Plan, confirm, apply, and print the results.
 
     Args:
         request: The request.
-        region: The domain's region.
         yes: Whether to skip the confirmation.
-        options: The folder provisioner.
 
     Raises:
         InvalidInputError: There is no terminal for the confirmation.
         RefusedError: The plan cannot be applied.
         HyperpodError: The worst error; see `aws.errors`.
     """
-    actual, storage_plan = make_plan(request, region, options)
+    actual, storage_plan = make_plan(request)
     steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
     if steps_to_do and not (yes or confirmed(len(steps_to_do))):
         return
-    print_outcome(apply_steps(request, region, options, actual, storage_plan))
+    print_outcome(apply_steps(request, actual, storage_plan))
 
 
 def make_plan(
-    request: StorageRequest,
-    region: str | None,
-    options: ProvisionerOptions,
-    *,
-    is_quiet: bool = False,
+    request: StorageRequest, *, is_quiet: bool = False
 ) -> tuple[ActualState, StoragePlan]:
     """The actual state and the plan; prints it as text unless quiet.
 
@@ -512,7 +488,7 @@ def make_plan(
         RefusedError: The plan cannot be applied.
         HyperpodError: See `Reconciler.plan`.
     """
-    actual, storage_plan = with_services(lambda services: _plan(services, request, region, options))
+    actual, storage_plan = with_services(lambda services: _plan(services, request))
     raise_on_error(list(storage_plan.findings))
     if not (is_quiet or invocation().as_json):
         show(storage_plan)
@@ -520,11 +496,7 @@ def make_plan(
 
 
 def apply_steps(
-    request: StorageRequest,
-    region: str | None,
-    options: ProvisionerOptions,
-    actual: ActualState,
-    storage_plan: StoragePlan,
+    request: StorageRequest, actual: ActualState, storage_plan: StoragePlan
 ) -> list[StepResult]:
     """Apply the steps of a plan and print each result, in the plan's order."""
     steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
@@ -535,7 +507,7 @@ def apply_steps(
         result_by_target: dict[str, StepResult] = {}
         async with (
             slow_steps("changing") as steps,
-            _reconciler(services, request, region, options, steps) as reconciler,
+            _reconciler(services, request, steps) as reconciler,
         ):
             async for result in reconciler.apply(actual, storage_plan):
                 result_by_target[result.step.target] = result
@@ -593,36 +565,29 @@ def _with_provisioner(function: Any) -> Any:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
     """Take back what was set."""
-    request, region = build_request(None, options)
-    provisioner = provisioner_options(options)
+    request = build_request(None, options)
     if delete_data is None:
-        if provisioner.by != "none":
+        if request.folders.by != "none":
             raise InvalidInputError(
                 "--folders and --mounted-at can be used only with --delete-data",
                 hint="leave out --folders and --mounted-at; folders are kept",
                 detail={"field": "folders"},
             )
-        carry_out(request, region, yes, provisioner)
+        carry_out(request, yes)
         return
-    if provisioner.by == "none":
+    if request.folders.by == "none":
         raise InvalidInputError(
             "--delete-data needs a place where folders can be deleted",
             hint="use --mounted-at if the whole file system is mounted here, otherwise --folders slurm or kubernetes",
             detail={"field": "folders"},
         )
-    _delete_with_data(request, region, yes, provisioner, delete_data)
+    _delete_with_data(request, yes, delete_data)
 
 
-def _delete_with_data(
-    request: StorageRequest,
-    region: str | None,
-    yes: bool,
-    options: ProvisionerOptions,
-    confirmed_name: str,
-) -> None:
+def _delete_with_data(request: StorageRequest, yes: bool, confirmed_name: str) -> None:
     """First the lists, then the folders, and their tags last, so that an interrupted run can be repeated."""
     marked = replace(request, wanted=replace(request.wanted, without_data=True))
-    actual, storage_plan = make_plan(marked, region, options)
+    actual, storage_plan = make_plan(marked)
     _check_named(actual, confirmed_name)
     _check_claim(actual)
     _check_all(storage_plan)
@@ -630,20 +595,19 @@ def _delete_with_data(
     count = sum(step.can_be_done for step in storage_plan.steps) + len(folders)
     if count and not (yes or confirmed(count, _question(folders))):
         return
-    _check_same(storage_plan, make_plan(marked, region, options, is_quiet=True)[1])
-    results = apply_steps(marked, region, options, actual, storage_plan)
+    _check_same(storage_plan, make_plan(marked, is_quiet=True)[1])
+    results = apply_steps(marked, actual, storage_plan)
     if folders and _is_done(results):
-        results += _delete_folders(marked, region, options, actual, storage_plan)
+        results += _delete_folders(marked, actual, storage_plan)
     if _is_done(results):
-        with_services(lambda services: _unmark(services, request, region, results))
+        with_services(lambda services: _unmark(services, request, results))
     print_outcome(results)
 
 
-async def _unmark(
-    services: Hyperpod, request: StorageRequest, region: str | None, results: list[StepResult]
-) -> None:
+async def _unmark(services: Hyperpod, request: StorageRequest, results: list[StepResult]) -> None:
     """Remove the tags; failures become results too."""
-    async with open_reconciler(services, request, region, ProvisionerOptions()) as reconciler:
+    request = replace(request, folders=ProvisionerOptions())
+    async with open_reconciler(services, request) as reconciler:
         actual, storage_plan = await reconciler.plan()
         raise_on_error(list(storage_plan.findings))
         _check_claim(actual)
@@ -654,11 +618,7 @@ async def _unmark(
 
 
 def _delete_folders(
-    request: StorageRequest,
-    region: str | None,
-    options: ProvisionerOptions,
-    actual: ActualState,
-    storage_plan: StoragePlan,
+    request: StorageRequest, actual: ActualState, storage_plan: StoragePlan
 ) -> list[StepResult]:
     """Delete the folders of a plan and print each result; see `Reconciler.delete`."""
     steps_to_delete = [step for step in storage_plan.deletions if step.can_be_done]
@@ -666,7 +626,7 @@ def _delete_folders(
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
         async with (
             slow_steps("deleting"),
-            open_reconciler(services, request, region, options) as reconciler,
+            open_reconciler(services, request) as reconciler,
         ):
             return await reconciler.delete(actual, steps_to_delete)
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import functools
 import os
 import re
 import secrets
-import shlex
-import textwrap
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
@@ -19,18 +15,13 @@ from typing import Any, Protocol
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
 from hyperpod_jlab.admin.fsx.models import Folder, FsxFileSystem, Grant
-from hyperpod_jlab.aws.clusters import describe_cluster, list_instances
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.aws.session_manager import run
 from hyperpod_jlab.core.errors import (
     HyperpodError,
-    NotFoundError,
     RefusedError,
     StorageDeniedError,
     StorageError,
     UnreachableError,
 )
-from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.engines.remote_task import RemoteTask
 from hyperpod_jlab.launcher import assemble_modules
 from hyperpod_jlab.storage.mounts import Mount, mount_of
@@ -372,113 +363,3 @@ def _error(path: str, error: Mapping[str, str]) -> HyperpodError:
             hint="this needs root on a machine that mounts the file system without root squash",
         )
     return StorageError(f"{path}: {detail}")
-
-
-# --------------------------------------------------------------------------------------------------
-# A remote task: a small program that runs once as root on the controller of a Slurm cluster,
-# through a Systems Manager session, and prints its response.
-
-TIMEOUT_S = 60.0
-"""Timeout of a session, in seconds."""
-
-GROUP = "controller-machine"
-"""The name of the controller's instance group in AWS' samples and console."""
-
-ON_NODES = "/fsx"
-"""Where HyperPod's lifecycle scripts mount the cluster's file system, unless AWS reports another path."""
-
-_MAX_LINE = 1000
-"""Characters per line: a terminal accepts at most 4,095 at once."""
-
-_READER = (
-    "import base64,itertools,os,signal,sys,tty,zlib;signal.alarm(300);"
-    "os.isatty(0) and tty.setcbreak(0);print({first!r}+{rest!r},flush=True);"
-    "exec(zlib.decompress(base64.b64decode(''.join(itertools.takewhile(lambda line:line!='.\\n',sys.stdin)))))"
-)
-"""Reads a program and runs it: a session's command is limited to some kilobytes.
-
-The terminal does not echo it, and it ends by itself. Its first output is in two parts, since a terminal may echo the command.
-"""
-
-
-class NodeTask:
-    """Runs programs on a node.
-
-    Args:
-        aws: AWS in the cluster's region.
-        target: The node, as Systems Manager calls it.
-        root: Where it has the whole file system.
-    """
-
-    result_dir: str | None = None
-
-    def __init__(self, aws: Aws, target: str, root: str) -> None:
-        self._aws, self._target = aws, target
-        self.root = root
-
-    async def run(self, program: str, name: str) -> str:
-        """Run a program that prints its answer (see `engines.remote_task.RemoteTask`).
-
-        Raises:
-            UnreachableError: The node or its session does not answer.
-            HyperpodError: See `aws.errors`.
-        """
-        token = f"{name}-{secrets.token_hex(6)}"
-        encoded_program = base64.b64encode(zlib.compress(program.encode("ascii"), 9)).decode()
-        text = "".join(f"{line}\n" for line in (*textwrap.wrap(encoded_program, _MAX_LINE), "."))
-        return await run(self._aws, self._target, command(token), token, text, TIMEOUT_S)
-
-
-def command(token: str) -> str:
-    """The command, as root regardless of the session's user."""
-    reader = shlex.quote(_READER.format(first=token[:4], rest=token[4:]))
-    return f'as=; [ "$(id -u)" -eq 0 ] || as="sudo -n"; exec $as python3 -I -c {reader}'
-
-
-async def open_controller_task(
-    aws: Aws, name: str, group: str | None, file_system: str | None
-) -> NodeTask | None:
-    """The remote task for a cluster's controller; None if the cluster is not on Slurm.
-
-    Args:
-        aws: AWS in the cluster's region.
-        name: The HyperPod cluster.
-        group: The controller's instance group, if the cluster's settings do not name it.
-        file_system: The file system that the controller must mount; None: the one that it mounts.
-
-    Raises:
-        NotFoundError: The cluster does not exist, or has no running controller.
-        RefusedError: The controller mounts other file systems.
-        HyperpodError: See `aws.errors`.
-    """
-    description = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
-    if not description.on_slurm:
-        return None
-    groups = [item for item in description.groups or () if item.slurm_role == "Controller"]
-    groups = groups or [item for item in description.groups or () if item.name == (group or GROUP)]
-    names = {item.name for item in groups}
-    running = [
-        (item.instance_group, item.name)
-        async for page in list_instances(aws, name)
-        for item in page
-        if item.instance_group in names and item.status == "Running"
-    ]
-    if not running:
-        raise NotFoundError(
-            f"the cluster {name} has no running controller"
-            + ("" if names else f": it has no instance group {group or GROUP}"),
-            code="no_controller",
-            hint="set ControllerGroup to the controller's instance group",
-            detail={"field": "ControllerGroup"},
-        )
-    mounts = [storage for item in groups for storage in item.storage]
-    matching = [item for item in mounts if file_system in {None, item.dns_name.partition(".")[0]}]
-    if mounts and not matching:
-        raise RefusedError(
-            f"the controller of {name} does not mount {file_system}",
-            code="not_mounted",
-            hint="set FileSystemId to the file system that the cluster mounts",
-        )
-    root = next((item.path for item in matching if item.path), ON_NODES)
-    ident, (instance_group, instance) = description.arn.rpartition("/")[2], min(running)
-    return NodeTask(aws, f"sagemaker-cluster:{ident}_{instance_group}-{instance}", root)

@@ -6,9 +6,9 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from hyperpod_jlab.admin.fsx.folders import (
     FolderProvisioner,
@@ -16,7 +16,8 @@ from hyperpod_jlab.admin.fsx.folders import (
     RemoteFolderProvisioner,
 )
 from hyperpod_jlab.admin.fsx.models import MAX_UID, ROOT_UID
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest, find_node_mount
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, find_node_mount
+from hyperpod_jlab.admin.fsx.request import ProvisionerKind, ProvisionerOptions, StorageRequest
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import SchedulerName, Settings
 from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -27,35 +28,7 @@ from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.storage import owners as users
 from hyperpod_jlab.storage.partition import Partition
 
-ProvisionerKind = Literal["here", SchedulerName, "none"]
-"""The provisioner: this machine, jobs of a cluster, or none."""
-
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-
-
-@dataclass(frozen=True)
-class ProvisionerOptions:
-    """The admin's options for the folder provisioner.
-
-    Attributes:
-        by: The kind of provisioner.
-        mounted_at: Where the whole file system is mounted: on this machine, or on the nodes.
-        cluster: The cluster: its name in the configuration, or the HyperPod cluster behind it; None: the only one of its kind.
-        queue: The Slurm partition of the jobs.
-        namespace: The namespace of the claim; default: the configured one.
-        claim: The claim of the whole file system; default: the configured one.
-        image: The pods' image by its digest; default: the configured one.
-        user: The user of the cluster's jobs, by uid or name, ``none`` for no user; None: users with access keep it.
-    """
-
-    by: ProvisionerKind = "none"
-    mounted_at: str | None = None
-    cluster: str | None = None
-    queue: str | None = None
-    namespace: str | None = None
-    claim: str | None = None
-    image: str | None = None
-    user: str | None = None
 
 
 def find_mismatch(options: ProvisionerOptions) -> tuple[str, tuple[str, ...]] | None:
@@ -242,31 +215,27 @@ def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
 @asynccontextmanager
 async def open_reconciler(
     services: Hyperpod,
-    wiring: StorageRequest,
-    region: str | None,
-    options: ProvisionerOptions,
+    request: StorageRequest,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> AsyncIterator[Reconciler]:
     """The reconciler for a request.
 
     Args:
         services: The services, for their configuration.
-        wiring: The request.
-        region: The domain's region; None: see `aws.session.Aws`.
-        options: The folder provisioner, and the cluster's user.
+        request: The request.
         on_progress: See `Reconciler`.
 
     Raises:
         InvalidInputError: A folder option is missing or invalid.
         NotFoundError: The user does not exist.
     """
-    settings = services.settings
+    settings, options = services.settings, request.folders
     if options.user is not None:
         number = await find_uid(options.user, settings, services.partition, options)
-        wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
-    aws = Aws(region)
-    if needs_mount_path(options.by) and options.mounted_at is None and wiring.cluster is not None:
-        node_mount = await find_node_mount(aws, wiring.cluster, wiring.file_system)
+        request = replace(request, wanted=replace(request.wanted, cluster_user=number))
+    aws = Aws(request.region)
+    if needs_mount_path(options.by) and options.mounted_at is None and request.cluster is not None:
+        node_mount = await find_node_mount(aws, request.cluster, request.file_system)
         options = replace(options, mounted_at=node_mount)
     async with open_provisioner(settings, services.partition, options) as provisioner:
-        yield Reconciler(aws, wiring, on_progress, provisioner)
+        yield Reconciler(aws, request, on_progress, provisioner)

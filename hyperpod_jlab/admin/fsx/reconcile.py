@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from hyperpod_jlab.admin.fsx.apply import Executor, Guard, StepResult, check_unclaimed, converge
-from hyperpod_jlab.admin.fsx.aws import ProfileSubset, RetryingAws, StateQuery, StateReader
+from hyperpod_jlab.admin.fsx.apply import (
+    DomainClaim,
+    Executor,
+    Guard,
+    StepResult,
+    check_unclaimed,
+    known_folders_after,
+    remaining_steps,
+)
+from hyperpod_jlab.admin.fsx.aws import RetryingAws, StateQuery, StateReader
 from hyperpod_jlab.admin.fsx.folders import ROOT, FolderProvisioner, LocalFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import (
     ActualState,
+    ClaimStep,
     DeletionStep,
     DesiredState,
+    EntryStep,
     Folder,
     FolderStep,
     FsxFileSystem,
+    PlanStep,
     StoragePlan,
 )
 from hyperpod_jlab.admin.fsx.mounts import desired_in_force
 from hyperpod_jlab.admin.fsx.planning import plan, recheck, refusal
-from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, LifecycleWanted, render_scripts
+from hyperpod_jlab.admin.fsx.request import StorageRequest
+from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, render_scripts
 from hyperpod_jlab.admin.lifecycle.planning import (
     lifecycle_findings,
     lifecycle_steps,
@@ -32,32 +44,11 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
+MAX_ROUNDS = 4
+"""Maximum number of passes of an apply, including the first."""
 
-@dataclass(frozen=True)
-class StorageRequest:
-    """A request.
-
-    Attributes:
-        domain: The domain's id.
-        wanted: The desired state.
-        cluster: The HyperPod cluster whose file system to use; None: `file_system` names it.
-        file_system: The file system's id; None: the one that the cluster mounts.
-        mounted_at: Where the whole file system is mounted on this machine, to provision folders there; None: it is not.
-        lifecycle: The desired lifecycle configurations; None: unchanged.
-        subset: Only these are read, and planned by the rules for all; None: all.
-        may_be_missing: Whether the file system may have been deleted.
-        in_force: Whether the mode in force is planned instead of the desired one.
-    """
-
-    domain: str
-    wanted: DesiredState
-    cluster: str | None = None
-    file_system: str | None = None
-    mounted_at: Path | None = None
-    lifecycle: LifecycleFile | None = None
-    subset: ProfileSubset | None = None
-    may_be_missing: bool = False
-    in_force: bool = False
+ROUND_PAUSE_S = 2.0
+"""Seconds after which another apply that has seen our claim has finished its change in progress."""
 
 
 class Reconciler:
@@ -67,7 +58,7 @@ class Reconciler:
         aws: AWS in the domain's region.
         request: The request.
         on_progress: Called with the number of profiles and spaces read so far, and the total.
-        provisioner: Provisions folders; default: this machine if the request says where the file system is mounted, else none.
+        provisioner: Provisions folders; None: no folders are provisioned.
     """
 
     def __init__(
@@ -80,8 +71,6 @@ class Reconciler:
         self._aws = aws
         self._request = request
         self._on_progress = on_progress
-        if provisioner is None and request.mounted_at is not None:
-            provisioner = LocalFolderProvisioner(request.mounted_at)
         self._provisioner = provisioner
         self.stopped = False
 
@@ -114,7 +103,7 @@ class Reconciler:
         actual = await StateReader(self._aws, query, self._on_progress).read()
         wanted = desired_in_force(actual, request.wanted) if request.in_force else request.wanted
         _check_profiles(actual, wanted)
-        storage_plan = plan(actual, wanted)
+        storage_plan = self._plan(actual, wanted)
         paths = [step.path for step in storage_plan.steps if isinstance(step, FolderStep)]
         paths += [step.path for step in storage_plan.deletions]
         if (
@@ -130,20 +119,52 @@ class Reconciler:
                 [ROOT, *paths]
             )
         actual = replace(actual, file_system=replace(actual.file_system, folders=folders))
-        return actual, await self._with_lifecycle(actual, name, plan(actual, wanted))
+        return actual, await self._with_lifecycle(actual, name, self._plan(actual, wanted))
 
     async def apply(
         self, actual: ActualState, storage_plan: StoragePlan
     ) -> AsyncIterator[StepResult]:
-        """Apply a plan, with further passes until nothing is left, see `apply.converge`; after `stop`, the remaining steps are reported as not done.
+        """Apply a plan's steps, then the remaining ones, until none is left or none can succeed. A step may have several results; the last one counts.
+
+        SageMaker has neither locks nor conditional updates. So an apply to a whole domain first writes a tag on it, its claim,
+        with its desired state. An apply that finds another's claim stops before the next change: the last to start wins, and
+        makes one more pass after its own steps. A claim that remains shows that an apply was interrupted; the next reader then
+        looks for tags without entries. After `stop`, the remaining steps are reported as not done.
 
         Raises:
-            HyperpodError: See `apply.converge`.
+            RefusedError: The plan has a finding of level ``error``.
+            HyperpodError: Claiming the domain or reading it again failed; see `aws.errors`.
         """
-        async for result in converge(
-            self._aws, actual, storage_plan, self.plan, self.executor, lambda: self.stopped
-        ):
-            yield result
+        if storage_plan.wanted.profiles is not None or self._request.subset is not None:
+            async for result in self.executor(actual).apply(storage_plan):
+                yield result
+            return
+        claim = DomainClaim(self._aws, actual, storage_plan.wanted)
+        await claim.acquire()
+        unfinished_claims = [step for step in storage_plan.steps if isinstance(step, ClaimStep)]
+        last: dict[str, StepResult] = {}
+        for number in range(MAX_ROUNDS):
+            async for result in self.executor(actual, claim.check).apply(storage_plan):
+                last[result.step.target] = result
+                yield result
+            if self.stopped:
+                break
+            if number == 0 and claim.is_contested:
+                await asyncio.sleep(ROUND_PAUSE_S)
+            actual, new_plan = await self.plan(known_folders_after(actual, last))
+            remaining = remaining_steps(actual, new_plan, last)
+            if not remaining:
+                break
+            storage_plan = replace(new_plan, steps=tuple(remaining))
+        # Otherwise tags may be left: from failed steps, or from an interrupted apply that was not
+        # searched completely.
+        is_finished = not (unfinished_claims and self.stopped) and await claim.remove_stale_marks(
+            actual, last.values()
+        )
+        if is_finished:
+            await claim.release()
+        for step in unfinished_claims:
+            yield StepResult(step, is_finished)
 
     async def delete(
         self, actual: ActualState, steps: Sequence[DeletionStep]
@@ -178,22 +199,24 @@ class Reconciler:
         return ended
 
     def executor(self, actual: ActualState, guard: Guard | None = None) -> Executor:
-        """The executor for a plan from this state.
+        """The executor for a plan from this state; for `guard` see `Executor`."""
+        provisioner = self._provisioner
+        if provisioner is not None:
+            provisioner = _for_file_system(actual.file_system, provisioner)
+        return Executor(self._aws, actual, provisioner, guard=guard, stopping=lambda: self.stopped)
 
-        Args:
-            actual: The actual state when the plan was made.
-            guard: See `Executor`.
-        """
+    def _plan(self, actual: ActualState, wanted: DesiredState) -> StoragePlan:
+        """The plan; of a subset without the steps for all users, which belong to the whole domain's plan."""
+        storage_plan = plan(actual, wanted)
+        if self._request.subset is None:
+            return storage_plan
 
-        def stopping() -> bool:
-            return self.stopped
+        def is_included(step: PlanStep) -> bool:
+            if isinstance(step, FolderStep):
+                return step.private
+            return isinstance(step, EntryStep)
 
-        provisioner = (
-            None
-            if self._provisioner is None
-            else _for_file_system(actual.file_system, self._provisioner)
-        )
-        return Executor(self._aws, actual, provisioner, guard=guard, stopping=stopping)
+        return replace(storage_plan, steps=tuple(filter(is_included, storage_plan.steps)))
 
     async def _with_lifecycle(
         self, actual: ActualState, file_system: str, storage_plan: StoragePlan
@@ -244,9 +267,7 @@ class Reconciler:
                 hint="use --cluster with the HyperPod cluster that mounts it, or --file-system fs-...",
                 detail={"field": "file_system"},
             )
-        placeholder = HyperpodCluster(name, name, await self._aws.region(), "")
-        description = await describe_cluster(self._aws, placeholder)
-        mounted = _cluster_file_systems(description)
+        mounted = _cluster_file_systems(await describe_by_name(self._aws, name))
         if len(mounted) != 1:
             systems = ", ".join(mounted) if mounted else "no file system that AWS knows"
             raise InvalidInputError(
@@ -299,7 +320,7 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     region = await aws.region()
     if name is None:
         return {"region": region}
-    description = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
+    description = await describe_by_name(aws, name)
     eks = description.eks_arn.rpartition("/")[2] if description.eks_arn else None
     mounted = _cluster_file_systems(description)
     return {
@@ -326,9 +347,7 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         HyperpodError: See `aws.errors`.
     """
     try:
-        description = await describe_cluster(
-            aws, HyperpodCluster(name, name, await aws.region(), "")
-        )
+        description = await describe_by_name(aws, name)
     except (DeniedError, NotFoundError):
         return None
     mount_points = {
@@ -338,6 +357,11 @@ async def find_node_mount(aws: Aws, name: str, file_system: str | None) -> str |
         if file_system in {None, storage.dns_name.partition(".")[0]}
     }
     return mount_points.pop() if len(mount_points) == 1 else None
+
+
+async def describe_by_name(aws: Aws, name: str) -> HyperpodCluster:
+    """A cluster by its name in the region; for errors see `aws.clusters.describe_cluster`."""
+    return await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
 
 
 def _cluster_file_systems(cluster: HyperpodCluster) -> list[str]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions
 from hyperpod_jlab.admin.fsx.models import Effect, RowState, StepRow
 from hyperpod_jlab.admin.fsx.mounts import StorageMounts
-from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
+from hyperpod_jlab.admin.fsx.request import ProvisionerOptions, StorageRequest
+from hyperpod_jlab.admin.fsx.service import AdminRights, DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
@@ -26,20 +26,11 @@ from hyperpod_jlab.server.requests import RequestModel
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.apply import StepResult
     from hyperpod_jlab.admin.fsx.models import PlanStep, StepState
-    from hyperpod_jlab.admin.fsx.service import PlanRequest, PlanService, PlanSnapshot, PlanWork
+    from hyperpod_jlab.admin.fsx.service import PlanService, PlanSnapshot, PlanWork
 
 
 # --------------------------------------------------------------------------------------------------
 # Responses of the Admin page.
-
-
-@dataclass(frozen=True)
-class AdminRightsAnswer:
-    """Whether the Admin page is offered: the server's role must have permission to change user profiles of the domain. Else `reason` says why not."""
-
-    offered: bool
-    domain: str | None
-    reason: HyperpodError | None
 
 
 @dataclass(frozen=True)
@@ -193,27 +184,6 @@ _Domain = Annotated[str, Field(pattern=DOMAIN_ID)]
 _FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 
 
-class AdminFoldersBody(RequestModel):
-    """The folder provisioner and its options."""
-
-    by: Literal["here", SchedulerName, "none"]
-    """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or none."""
-    mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
-    """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
-    cluster: _Text | None = None
-    """The cluster by its name in the configuration; default: the only one of its kind."""
-    queue: _Text | None = None
-    """The Slurm partition of the job."""
-    namespace: _Text | None = None
-    """The namespace of the claim; default: the configured one."""
-    claim: _Text | None = None
-    """The claim of the whole file system; default: the configured one."""
-    image: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
-    """The pod's image, by its digest; default: the configured one."""
-    user: _Text | None = None
-    """The user of the cluster's jobs, by uid or name, who gets access to the folders."""
-
-
 class AdminPlanBody(RequestModel):
     """The desired state."""
 
@@ -233,7 +203,7 @@ class AdminPlanBody(RequestModel):
     """Only these user profiles, without the domain's own lists; default: all."""
     take_over: bool = False
     """Also change entries that others have set."""
-    folders: AdminFoldersBody | None = None
+    folders: ProvisionerOptions | None = None
     """The folder provisioner; default: none. Not needed to remove all settings."""
 
 
@@ -253,10 +223,9 @@ class AdminApplyBody(RequestModel):
     """The plan's `id`."""
 
 
-async def show_admin_rights(call: Call) -> AdminRightsAnswer:
+async def show_admin_rights(call: Call) -> AdminRights:
     """Check whether the Admin page is offered to this server's user. The answer is cached for an hour."""
-    result = await (await call.process.admin()).rights.look()
-    return AdminRightsAnswer(result.offered, result.domain, result.reason)
+    return await (await call.process.admin()).rights.look()
 
 
 async def list_admin_choices(call: Call) -> AdminChoices:
@@ -331,15 +300,13 @@ def _own_domain() -> str | None:
     return studio.domain_id if studio else None
 
 
-def _to_request(body: AdminPlanBody) -> PlanRequest:
+def _to_request(body: AdminPlanBody) -> StorageRequest:
     """The plan request.
 
     Raises:
         InvalidInputError: The domain or file system is missing, or a folder is invalid.
     """
     from hyperpod_jlab.admin.fsx.models import DesiredState, is_folder
-    from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
-    from hyperpod_jlab.admin.fsx.service import PlanRequest
     from hyperpod_jlab.admin.lifecycle.models import NOTHING
 
     domain = body.domain or _own_domain()
@@ -362,21 +329,21 @@ def _to_request(body: AdminPlanBody) -> PlanRequest:
     desired = DesiredState(body.mode, path, profiles, body.take_over)
     # As in `hpj admin destroy`: also removes our scripts.
     scripts = NOTHING if body.mode is None else None
-    wiring = StorageRequest(domain, desired, body.cluster, body.file_system, lifecycle=scripts)
-    return PlanRequest(wiring, body.region, _provisioner_options(body.folders))
+    folders = body.folders or ProvisionerOptions()
+    _check_folders(folders)
+    return StorageRequest(
+        domain, desired, body.cluster, body.file_system, body.region, folders, scripts
+    )
 
 
-def _provisioner_options(body: AdminFoldersBody | None) -> ProvisionerOptions:
-    """The folder provisioner's options.
+def _check_folders(options: ProvisionerOptions) -> None:
+    """Check the folder provisioner's options.
 
     Raises:
         InvalidInputError: The options do not fit together, or the folder does not exist.
     """
-    from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, find_mismatch
+    from hyperpod_jlab.admin.fsx.keepers import find_mismatch
 
-    if body is None:
-        return ProvisionerOptions()
-    options = ProvisionerOptions(**body.model_dump())
     mismatch = find_mismatch(options)
     if mismatch is not None:
         name, valid_kinds = mismatch
@@ -396,7 +363,6 @@ def _provisioner_options(body: AdminFoldersBody | None) -> ProvisionerOptions:
             f"folder {mounted[:60]} not found on the server's machine",
             "give the mount point of the whole file system there, such as /fsx",
         )
-    return options
 
 
 def _invalid_field(field: str, message: str, hint: str) -> InvalidInputError:
@@ -424,19 +390,18 @@ def _to_work(work: PlanWork | None) -> AdminWork:
     )
 
 
-def _to_asked(request: PlanRequest) -> AdminAsked:
-    wiring = request.wiring
-    desired = wiring.wanted
+def _to_asked(request: StorageRequest) -> AdminAsked:
+    desired = request.wanted
     return AdminAsked(
         region=request.region,
-        domain=wiring.domain,
-        cluster=wiring.cluster,
-        file_system=wiring.file_system,
+        domain=request.domain,
+        cluster=request.cluster,
+        file_system=request.file_system,
         mode=desired.mode,
         shared_path=desired.shared_path,
         profiles=None if desired.profiles is None else sorted(desired.profiles),
         take_over=desired.take_over,
-        folders=request.place,
+        folders=request.folders,
     )
 
 

@@ -10,11 +10,11 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
-from hyperpod_jlab.admin.fsx.keepers import ProvisionerOptions, open_reconciler
+from hyperpod_jlab.admin.fsx.keepers import open_reconciler
 from hyperpod_jlab.admin.fsx.models import (
     ActualState,
     AppliedMode,
@@ -22,7 +22,8 @@ from hyperpod_jlab.admin.fsx.models import (
     StoragePlan,
     applied_mode,
 )
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import ProvisionerOptions, StorageRequest
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio, points_to_aws
@@ -117,15 +118,10 @@ async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
         FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids
     )
     choices = [
-        FileSystemChoice(
-            domain_choice.id,
-            domain_choice.name,
-            domain_choice.state,
-            mounts.get(domain_choice.id, ()),
-        )
-        for domain_choice in (*file_systems, *unlisted)
+        replace(file_system, clusters=mounts.get(file_system.id, ()))
+        for file_system in (*file_systems, *unlisted)
     ]
-    choices.sort(key=lambda domain_choice: (not domain_choice.clusters, domain_choice.id))
+    choices.sort(key=lambda file_system: (not file_system.clusters, file_system.id))
     return AdminTargets(domains, tuple(choices), tuple(notes))
 
 
@@ -213,15 +209,6 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class PlanRequest:
-    """A request: the storage request, the region (default: see `aws.session.Aws`), and the folder provisioner."""
-
-    wiring: StorageRequest
-    region: str | None = None
-    place: ProvisionerOptions = field(default_factory=ProvisionerOptions)
-
-
-@dataclass(frozen=True)
 class PlanSnapshot:
     """A plan, and the state that it was made from.
 
@@ -258,7 +245,7 @@ class PlanWork:
     """
 
     number: int
-    asked: PlanRequest
+    asked: StorageRequest
     begun_at: float
     state: State = "planning"
     read_progress: tuple[int, int] = (0, 0)
@@ -292,7 +279,7 @@ class PlanService:
         """The newest work; None before the first."""
         return self._last
 
-    def plan(self, request: PlanRequest) -> PlanWork:
+    def plan(self, request: StorageRequest) -> PlanWork:
         """Start planning; if the same plan is in progress, returns that.
 
         Raises:
@@ -407,12 +394,10 @@ class PlanService:
     ) -> State:
         plan_now = await self._make_plan(work, reconciler)
         if not _is_covered(plan_now.plan, shown_plan.plan):
-            work.planned = PlanSnapshot(
-                plan_now.there, plan_now.plan, plan_now.id, plan_now.mode, changed=True
-            )
+            work.planned = replace(plan_now, changed=True)
             return "planned"
         # It keeps the id of the confirmed plan; what others have done since is shown as done.
-        work.planned = PlanSnapshot(plan_now.there, plan_now.plan, shown_plan.id, plan_now.mode)
+        work.planned = replace(plan_now, id=shown_plan.id)
         raise_on_error(list(plan_now.plan.findings))
         self._applying = reconciler
         work.state = "applying"
@@ -440,12 +425,9 @@ class PlanService:
             self._notify_soon(work)
 
         request = work.asked
-        # Removing all settings provisions no folders.
-        options = ProvisionerOptions() if request.wiring.wanted.mode is None else request.place
-        services = await self._services()
-        async with open_reconciler(
-            services, request.wiring, request.region, options, told
-        ) as reconciler:
+        if request.wanted.mode is None:  # removing all settings provisions no folders
+            request = replace(request, folders=ProvisionerOptions())
+        async with open_reconciler(await self._services(), request, told) as reconciler:
             yield reconciler
 
     # ------------------------------------------------------------------------------ telling
@@ -491,7 +473,7 @@ def _is_covered(new_plan: StoragePlan, shown_plan: StoragePlan) -> bool:
     return to_do(new_plan) <= to_do(shown_plan)
 
 
-def _plan_id(request: PlanRequest, actual: ActualState, plan: StoragePlan) -> str:
+def _plan_id(request: StorageRequest, actual: ActualState, plan: StoragePlan) -> str:
     """A digest of everything that is shown of a plan, and of its targets."""
     digest_data = {
         "region": request.region,
@@ -525,16 +507,12 @@ _CERTAIN_CODES = frozenset({"missing_right"})
 
 @dataclass(frozen=True)
 class AdminRights:
-    """Whether the Admin page is offered.
-
-    Attributes:
-        offered: AWS grants this process permission to change user profiles of the domain.
-        domain: The domain: this space's, else the first of the region; None: none is known.
-        reason: Why it is not offered.
-    """
+    """Whether the Admin page is offered: the server's role must have permission to change user profiles of the domain. Else `reason` says why not."""
 
     offered: bool
     domain: str | None = None
+    """This space's domain, else the first of the region; None: none is known."""
+
     reason: HyperpodError | None = None
 
 

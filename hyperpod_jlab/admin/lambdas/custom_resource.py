@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from hyperpod_jlab.admin.fsx.models import DesiredState, EntryStep
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.answer import StackResponse
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
     Limit,
     ReconcileOutcome,
-    converge_and_log,
+    converge,
     converge_with_folders,
     enable_logging,
     is_for_domain,
@@ -157,14 +158,23 @@ async def _remove_replaced(
         _check(await _remove_mounts(removed, response, limit), reconciled=False)
 
 
+async def _target_of(properties: Any) -> WiredTarget:
+    """The target of properties.
+
+    Raises:
+        InvalidInputError: They are invalid.
+        NotFoundError: The cluster does not exist.
+    """
+    settings = StackSettings.from_properties(properties)
+    return WiredTarget(settings.domain, await Reconciler(Aws(), settings.wiring()).file_system())
+
+
 async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
     """The target before an update; None if those properties were invalid too."""
     try:
-        settings = StackSettings.from_properties(event.get("OldResourceProperties"))
-        file_system = await Reconciler(Aws(), settings.wiring()).file_system()
+        return await _target_of(event.get("OldResourceProperties"))
     except (InvalidInputError, NotFoundError):
         return None
-    return WiredTarget(settings.domain, file_system)
 
 
 async def _delete(
@@ -178,10 +188,7 @@ async def _delete(
     wired = WiredTarget.from_physical_id(response.physical_id)
     if wired is None and response.physical_id != _NOTHING:
         try:
-            settings = StackSettings.from_properties(event.get("ResourceProperties"))
-            wired = WiredTarget(
-                settings.domain, await Reconciler(Aws(), settings.wiring()).file_system()
-            )
+            wired = await _target_of(event.get("ResourceProperties"))
         except (InvalidInputError, NotFoundError) as error:
             log.info("nothing can have been created from these properties: %s", error)
     if not response.physical_id:
@@ -208,14 +215,12 @@ async def _remove_mounts(
         HyperpodError: The actual state cannot be read.
     """
     try:
-        return await converge_and_log(
-            wired.empty_request(), limit, on_progress=_progress_logger(response)
-        )
+        return await converge(wired.empty_request(), limit, on_progress=_progress_logger(response))
     except NotFoundError as error:
         if error.detail.get("action") != "sagemaker:DescribeDomain":
             raise
         log.info("there is nothing to remove: %s", error)
-        return ReconcileOutcome(planned=True)
+        return ReconcileOutcome(steps=())
 
 
 def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) -> None:

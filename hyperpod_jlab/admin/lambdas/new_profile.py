@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.fsx.aws import ProfileSubset
-from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, PlanStep, private_path
+from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, private_path
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.admin.lambdas.work import (
     LambdaContext,
@@ -143,25 +143,15 @@ async def _wire_targets(
         for kind in ("profile", "space")
     )
     wiring = settings.wiring(subset=ProfileSubset(profiles, spaces))
-    private = settings.mode == "per-user"
-
-    def concerns(step: PlanStep) -> bool:
-        if isinstance(step, FolderStep):
-            return private and step.path != settings.shared_path
-        return isinstance(
-            step, EntryStep
-        )  # steps for all users belong to the stack and the schedule
-
     try:
-        outcome = await converge_with_folders(
-            settings, wiring, limit, concerns=concerns, waits=True
-        )
+        outcome = await converge_with_folders(settings, wiring, limit, waits=True)
     except HyperpodError as error:
         log.error("none of %s: %s", ", ".join(sorted({target.words for target in targets})), error)  # noqa: TRY400
         return {target.message for target in targets}
     late_targets = _unfinished_names(outcome)
-    retry_all = not outcome.planned or (private and outcome.without_folders is not None)
-    return {target.message for target in targets if retry_all or target.words in late_targets}
+    return {
+        target.message for target in targets if not outcome.planned or target.words in late_targets
+    }
 
 
 def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:

@@ -45,7 +45,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:  # noqa: ARG0
     for step in outcome.waiting_steps:
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
     lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
-    if lasting_failures or outcome.without_folders:
+    if lasting_failures:
         raise RefusedError(f"not everything is up to date: {outcome.words()}", code="not_done")
     return to_log_data(outcome)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hyperpod_jlab.admin.fsx.aws import ProfileSubset
 from hyperpod_jlab.admin.fsx.models import FOLDER, MAX_PATH_LENGTH, MAX_UID, DesiredState, Mode
-from hyperpod_jlab.admin.fsx.reconcile import StorageRequest
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.aws.permissions import (
     ANY_RESOURCE,
     CLUSTER,
@@ -22,12 +22,11 @@ from hyperpod_jlab.aws.permissions import (
     Permission,
     choose,
 )
-from hyperpod_jlab.aws.session_manager import DOCUMENT
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID
 
-_CLOUDFORMATION_PROPERTIES = frozenset({"ServiceToken", "ServiceTimeout"})
-"""Properties that every custom resource has."""
+_IGNORED_PROPERTIES = frozenset({"ServiceToken", "ServiceTimeout", "ControllerGroup"})
+"""Properties that every custom resource has, and one that stacks of 0.1 may still have."""
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -66,13 +65,14 @@ class StackSettings(BaseModel):
     )
     """The common folder in mode ``shared``."""
 
-    folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
-    """Who provisions folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer
-    with ``hpj admin apply`` on the cluster, or nobody if they exist.
-    """
+    folders: Annotated[
+        Literal["kubernetes", "timer", "none"],
+        BeforeValidator(lambda value: "timer" if value == "cluster" else value),
+    ] = Field("timer", alias="Folders")
+    """Who provisions folders: a Kubernetes Job, which is started from here, a timer with ``hpj admin apply`` on the cluster, or nobody if they exist.
 
-    controller_group: Text = Field(None, alias="ControllerGroup")
-    """The instance group of Slurm's controller, if the cluster's settings do not name it."""
+    Stacks of 0.1 may still say ``cluster``, which is the timer now.
+    """
 
     cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
@@ -118,11 +118,7 @@ class StackSettings(BaseModel):
         if not isinstance(properties, Mapping):
             raise InvalidInputError("the request has no ResourceProperties")
         return cls._validate(
-            {
-                name: value
-                for name, value in properties.items()
-                if name not in _CLOUDFORMATION_PROPERTIES
-            }
+            {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         )
 
     @classmethod
@@ -149,30 +145,20 @@ class StackSettings(BaseModel):
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
-    def wiring(
-        self, *, removes_mounts: bool = False, subset: ProfileSubset | None = None
-    ) -> StorageRequest:
-        """What is to be there.
+    def wiring(self, subset: ProfileSubset | None = None) -> StorageRequest:
+        """The request.
 
         Args:
-            removes_mounts: Whether nothing of ours is.
-            subset: Only these are looked at.
+            subset: Only these are read.
         """
         desired = DesiredState(
-            None if removes_mounts else self.mode,
+            self.mode,
             self.shared_path,
-            take_over=self.take_over == "true" and not removes_mounts,
+            take_over=self.take_over == "true",
             cluster_user=self.cluster_user,
             folders_are_there=self.folders == "none",
         )
-        return StorageRequest(
-            self.domain,
-            desired,
-            self.cluster,
-            self.file_system,
-            subset=subset,
-            may_be_missing=removes_mounts,
-        )
+        return StorageRequest(self.domain, desired, self.cluster, self.file_system, subset=subset)
 
 
 PROPERTIES: tuple[str, ...] = tuple(
@@ -187,7 +173,6 @@ VARIABLES: Mapping[str, str] = {
     "HPJ_PARTITION_MODE": "PartitionMode",
     "HPJ_SHARED_PATH": "SharedPath",
     "HPJ_FOLDERS": "Folders",
-    "HPJ_CONTROLLER_GROUP": "ControllerGroup",
     "HPJ_CLUSTER_USER": "ClusterUser",
     "HPJ_TAKE_OVER": "TakeOver",
     "HPJ_NAMESPACE": "Namespace",
@@ -242,22 +227,6 @@ CLUSTER_PERMISSION = Permission(
 EKS_PERMISSION = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes cannot create folders")
 """Needed if a Job provisions folders; an access entry defines its permissions in the cluster."""
 
-SESSION_PERMISSIONS = (
-    Permission("ssm:StartSession", CLUSTER, "Folders: cluster cannot create folders"),
-    Permission(
-        "ssm:StartSession",
-        f"arn:{{partition}}:ssm:{{region}}::document/{DOCUMENT}",
-        "Folders: cluster cannot create folders",
-    ),
-    Permission(
-        "ssmmessages:OpenDataChannel",
-        "arn:{partition}:ssm:{region}:{account}:session/*",
-        "Folders: cluster cannot create folders",
-    ),
-    Permission("sagemaker:ListClusterNodes", CLUSTER, "Folders: cluster finds no controller"),
-)
-"""Needed if a session on the controller of a Slurm cluster provisions folders."""
-
 _ONE_DOMAIN = {
     DOMAIN: DOMAIN.replace("*", "{domain}"),
     PROFILE: PROFILE.replace("*", "{domain}/*"),
@@ -294,7 +263,7 @@ def rights(function: Function) -> tuple[Permission, ...]:
         left_out = function == "new_profile" and permission.action in _UNSCOPED_ACTIONS
         if not (left_out or permission.action in _NOT_CALLED):
             permissions += _narrow(permission, function)
-    return (*permissions, CLUSTER_PERMISSION, EKS_PERMISSION, *SESSION_PERMISSIONS)
+    return (*permissions, CLUSTER_PERMISSION, EKS_PERMISSION)
 
 
 def _narrow(permission: Permission, function: Function) -> list[Permission]:

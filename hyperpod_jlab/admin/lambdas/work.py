@@ -8,29 +8,26 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypedDict, Unpack, cast
+from typing import Any, Literal, Protocol, cast
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
 from hyperpod_jlab.admin.fsx.folders import (
     FolderProvisioner,
     RemoteFolderProvisioner,
-    open_controller_task,
 )
 from hyperpod_jlab.admin.fsx.models import (
     EntryStep,
-    Folder,
     FolderStep,
     GroupStep,
     PlanStep,
-    StoragePlan,
 )
-from hyperpod_jlab.admin.fsx.reconcile import Reconciler, StorageRequest
+from hyperpod_jlab.admin.fsx.reconcile import Reconciler, describe_by_name
+from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
-from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import (
@@ -40,7 +37,6 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.finding import raise_on_error
-from hyperpod_jlab.core.hyperpod import HyperpodCluster
 
 # --------------------------------------------------------------------------------------------------
 # The time limit of a function, and the part reserved for the response.
@@ -99,30 +95,79 @@ _MAX_NAMED = 8
 
 @dataclass
 class ReconcileOutcome:
-    """The result of a reconciliation.
+    """The result of a reconciliation: the last plan, and what became of its steps.
 
     Attributes:
-        planned: Whether there was time for a plan.
-        done: What was changed.
-        settled_count: Number of steps in the desired state.
-        waiting_steps: What waits for something or for a decision.
-        failed: What failed.
-        remaining: What there was no time for.
-        without_folders: Why folders could not be read.
+        earlier: What earlier rounds have changed.
+        steps: The last plan's steps; None: there was no time for a plan.
+        results: The results of steps, by target.
     """
 
-    planned: bool = False
-    done: list[PlanStep] = field(default_factory=list)
-    settled_count: int = 0
-    waiting_steps: list[PlanStep] = field(default_factory=list)
-    failed: list[StepResult] = field(default_factory=list)
-    remaining: list[PlanStep] = field(default_factory=list)
-    without_folders: HyperpodError | None = None
+    earlier: tuple[PlanStep, ...] = ()
+    steps: tuple[PlanStep, ...] | None = None
+    results: dict[str, StepResult] = field(default_factory=dict)
+
+    @property
+    def planned(self) -> bool:
+        """Whether there was time for a plan."""
+        return self.steps is not None
+
+    @property
+    def done(self) -> tuple[PlanStep, ...]:
+        """What was changed, in all rounds."""
+        results = (self.results.get(step.target) for step in self.steps or ())
+        return (*self.earlier, *(result.step for result in results if result and result.done))
+
+    @property
+    def settled_count(self) -> int:
+        """Number of steps in the desired state."""
+        return sum(self._fate(step) == "settled" for step in self.steps or ())
+
+    @property
+    def waiting_steps(self) -> list[PlanStep]:
+        """What waits for something or for a decision."""
+        return self._with_fate("waiting")
+
+    @property
+    def remaining(self) -> list[PlanStep]:
+        """What there was no time for."""
+        return self._with_fate("remaining")
+
+    @property
+    def failed(self) -> list[StepResult]:
+        """What failed."""
+        return [self.results[step.target] for step in self._with_fate("failed")]
+
+    def _with_fate(self, fate: str) -> list[PlanStep]:
+        steps = [step for step in self.steps or () if self._fate(step) == fate]
+        return [
+            self.results[step.target].step if step.target in self.results else step
+            for step in steps
+        ]
+
+    def _fate(self, step: PlanStep) -> Literal["settled", "failed", "waiting", "remaining"]:
+        result = self.results.get(step.target)
+        current = step if result is None else result.step
+        if result is not None and result.error is not None and not _is_remote_folder(result):
+            return "failed"
+        if current.state == "done" or (result is not None and result.done):
+            return "settled"
+        return "remaining" if result is None and current.state == "to do" else "waiting"
 
     @property
     def total(self) -> int:
         """All steps of the last plan."""
-        return self.settled_count + len(self.waiting_steps) + len(self.failed) + len(self.remaining)
+        return len(self.steps or ())
+
+    def can_continue(self) -> bool:
+        """Whether another round may achieve more."""
+        errors = [result.error for result in self.results.values()]
+        return self.waits_for_sagemaker() or any(map(is_transient, errors))
+
+    def waits_for_sagemaker(self) -> bool:
+        """Whether a step becomes possible once SageMaker has finished an update."""
+        errors = [result.error for result in self.results.values()]
+        return any(map(waits_for_sagemaker, self.steps or ())) or any(map(is_in_use, errors))
 
     def words(self) -> str:
         """The result as a sentence."""
@@ -149,8 +194,6 @@ class ReconcileOutcome:
                 f"timed out before {len(self.remaining)}: "
                 + _join_some(failure.target for failure in self.remaining)
             )
-        if self.without_folders:
-            parts.append(str(self.without_folders))
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
@@ -182,19 +225,19 @@ def waits_for_sagemaker(step: PlanStep) -> bool:
 
 
 async def converge(
-    reconciler: Reconciler,
+    request: StorageRequest,
     limit: Limit,
+    provisioner: FolderProvisioner | None = None,
     *,
-    concerns: Callable[[PlanStep], bool] | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
     waits: bool = False,
 ) -> ReconcileOutcome:
-    """Reconcile, as far as time allows.
+    """Reconcile, as far as time allows, and log the result as a line of JSON for CloudWatch's metric filters and queries.
 
     Args:
-        reconciler: Plans and applies.
+        request: The request.
         limit: The time limit.
-        concerns: Which steps to apply, independent of other work; None: all.
+        provisioner: Provisions folders; None: no folders are provisioned.
         on_progress: Called with the progress, as text.
         waits: Whether to wait for SageMaker's updates in progress, until the time limit.
 
@@ -202,109 +245,68 @@ async def converge(
         RefusedError: The plan has a finding of level ``error``.
         HyperpodError: The actual state cannot be read.
     """
-    outcome = ReconcileOutcome()
+    outcome, reconciler = ReconcileOutcome(), Reconciler(Aws(), request, provisioner=provisioner)
     for number in itertools.count():
-        work = _Round(reconciler, concerns, on_progress, outcome.done)
+        latest = ReconcileOutcome(outcome.done)
         try:
             async with asyncio.timeout(limit.work_seconds()):
                 await asyncio.sleep(min(number * _PAUSE_S, _MAX_PAUSE_S))
-                await work.run()
+                await _run_round(reconciler, latest, on_progress)
         except TimeoutError:
-            if work.plan is None:
-                return outcome  # from the previous round
+            if not latest.planned:
+                break  # the outcome of the previous round counts
         except UnreachableError:
             if number + 1 >= MAX_ROUNDS or limit.work_seconds() == 0:
                 raise
             continue
-        outcome = work.outcome()
-        if not work.can_continue() or (
-            number + 1 >= MAX_ROUNDS and not (waits and work.waits_for_sagemaker())
+        outcome = latest
+        if not outcome.can_continue() or (
+            number + 1 >= MAX_ROUNDS and not (waits and outcome.waits_for_sagemaker())
         ):
             break
+    report = {"domain": request.domain, "mode": request.wanted.mode, **to_log_data(outcome)}
+    log.info("%s", json.dumps(report))
     return outcome
 
 
-class _Round:
-    """One plan and its steps."""
+async def converge_with_folders(
+    settings: StackSettings,
+    request: StorageRequest,
+    limit: Limit,
+    *,
+    on_progress: Callable[[str], None] = lambda _: None,
+    waits: bool = False,
+) -> ReconcileOutcome:
+    """The same, with the stack's folder provisioner.
 
-    def __init__(
-        self,
-        reconciler: Reconciler,
-        concerns: Callable[[PlanStep], bool] | None,
-        on_progress: Callable[[str], None],
-        done_steps: list[PlanStep],
-    ) -> None:
-        self._reconciler, self._concerns, self._on_progress = (
-            reconciler,
-            concerns,
-            on_progress,
-        )
-        self._done = list(done_steps)
-        self._results: dict[str, StepResult] = {}
-        self.plan: StoragePlan | None = None
+    Raises:
+        HyperpodError: See `open_provisioner` and `converge`.
+    """
+    async with open_provisioner(settings, Aws()) as provisioner:
+        return await converge(request, limit, provisioner, on_progress=on_progress, waits=waits)
 
-    async def run(self) -> None:
-        """Plan, and apply the steps."""
-        actual, storage_plan = await self._reconciler.plan()
-        raise_on_error(list(storage_plan.findings))
-        steps = tuple(filter(self._concerns or (lambda _: True), storage_plan.steps))
-        self.plan = replace(storage_plan, steps=steps)
-        # Waiting steps are left for the next round: one profile in creation must not delay all
-        # others.
-        plan_to_do = replace(
-            storage_plan, steps=tuple(step for step in steps if step.state == "to do")
-        )
-        self._on_progress(f"none of {len(steps)} steps was checked")
-        if not plan_to_do.steps and actual.claim is None:
-            return
-        # Changes to the whole domain need a claim, and a final pass (`admin.fsx.apply`).
-        is_whole_domain = self._concerns is None
-        results = (
-            self._reconciler.apply(actual, plan_to_do)
-            if is_whole_domain
-            else self._reconciler.executor(actual).apply(plan_to_do)
-        )
-        async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
-            async for result in results:
-                self._results[result.step.target] = result
-                self._tell(result, len(steps))
 
-    def _tell(self, result: StepResult, total: int) -> None:
-        self._on_progress(f"{len(self._results)} of {total} steps were checked")
-        if result.done:
-            log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
-        elif result.error is not None and not _is_remote_folder(result):
-            log.warning("%s: %s", result.step.target, result.error)
-
-    def outcome(self) -> ReconcileOutcome:
-        """What became of it."""
-        partial_outcome = ReconcileOutcome(planned=True, done=self._done)
-        for planned in self.plan.steps if self.plan else ():
-            result = self._results.get(planned.target)
-            step = planned if result is None else result.step
-            if result is not None and result.done:
-                partial_outcome.settled_count += 1
-                partial_outcome.done.append(step)
-            elif result is not None and result.error is not None and not _is_remote_folder(result):
-                partial_outcome.failed.append(result)
-            elif step.state == "done":
-                partial_outcome.settled_count += 1
-            elif result is not None or step.state != "to do":
-                partial_outcome.waiting_steps.append(step)
-            else:
-                partial_outcome.remaining.append(step)
-        return partial_outcome
-
-    def can_continue(self) -> bool:
-        """Whether another round may achieve more."""
-        errors = [result.error for result in self._results.values()]
-        return self.waits_for_sagemaker() or any(map(is_transient, errors))
-
-    def waits_for_sagemaker(self) -> bool:
-        """Whether a step becomes possible once SageMaker has finished an update."""
-        errors = [item.error for item in self._results.values()]
-        updating_steps = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
-        return any(updating_steps) or any(map(is_in_use, errors))
+async def _run_round(
+    reconciler: Reconciler, outcome: ReconcileOutcome, on_progress: Callable[[str], None]
+) -> None:
+    """Plan, and apply the steps; `outcome` has what was achieved even if time runs out in between."""
+    actual, storage_plan = await reconciler.plan()
+    raise_on_error(list(storage_plan.findings))
+    outcome.steps = storage_plan.steps
+    # Waiting steps are left for the next round: one profile in creation must not delay all others.
+    to_do = tuple(step for step in storage_plan.steps if step.state == "to do")
+    on_progress(f"none of {outcome.total} steps was checked")
+    if not to_do and actual.claim is None:
+        return
+    results = reconciler.apply(actual, replace(storage_plan, steps=to_do))
+    async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
+        async for result in results:
+            outcome.results[result.step.target] = result
+            on_progress(f"{len(outcome.results)} of {outcome.total} steps were checked")
+            if result.done:
+                log.info("%s: %s -> %s", result.step.target, result.step.before, result.step.after)
+            elif result.error is not None and not _is_remote_folder(result):
+                log.warning("%s: %s", result.step.target, result.error)
 
 
 def _is_remote_folder(result: StepResult) -> bool:
@@ -331,36 +333,8 @@ def to_log_data(outcome: ReconcileOutcome) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The folder provisioner of a function: a Job of the Kubernetes cluster behind the HyperPod cluster,
-# a session on the controller of a Slurm cluster, or none.
-
-
-class FoldersOutOfReachError(UnreachableError):
-    """Folders cannot be read on the cluster's controller. Steps without folders are still possible."""
-
-    default_code = "folders_out_of_reach"
-
-
-@contextmanager
-def _unreachable_error() -> Iterator[None]:
-    try:
-        yield
-    except HyperpodError as error:
-        message = f"folders cannot be checked: {error.message}"
-        raise FoldersOutOfReachError(message, hint=error.hint, detail=error.detail) from error
-
-
-class _ControllerProvisioner(RemoteFolderProvisioner):
-    """Provisions folders by sessions on a cluster's controller."""
-
-    async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """See `FolderProvisioner`.
-
-        Raises:
-            FoldersOutOfReachError: They cannot be looked at.
-        """
-        with _unreachable_error():
-            return await super().look(paths)
+# The folder provisioner of a function: a Job of the Kubernetes cluster behind the HyperPod cluster, or
+# none: then the timer on the cluster creates folders.
 
 
 @asynccontextmanager
@@ -375,16 +349,8 @@ async def open_provisioner(
 
     Raises:
         InvalidInputError: A Job is configured without cluster, claim or image; or the cluster is not on EKS.
-        FoldersOutOfReachError: The controller is configured, but cannot be found.
         HyperpodError: The cluster cannot be read; see `aws.errors`.
     """
-    if settings.folders == "cluster" and settings.cluster is not None:
-        with _unreachable_error():
-            controller_task = await open_controller_task(
-                aws, settings.cluster, settings.controller_group, settings.file_system
-            )
-        yield None if controller_task is None else _ControllerProvisioner(controller_task)
-        return
     if settings.folders != "kubernetes":
         yield None
         return
@@ -394,12 +360,11 @@ async def open_provisioner(
             "Folders: kubernetes needs ClusterName, ClaimName and Image",
             detail={"field": "Folders"},
         )
-    placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
-    description = await describe_cluster(aws, placeholder)
+    description = await describe_by_name(aws, cluster)
     if description.eks_arn is None:
         raise InvalidInputError(
             f"Folders: the cluster {cluster} is not on EKS",
-            hint="use Folders: cluster for Slurm",
+            hint="use Folders: timer for Slurm",
             detail={"field": "Folders"},
         )
     # Slow to import, and rarely needed.
@@ -419,67 +384,6 @@ async def open_provisioner(
         await connection.close()
 
 
-# --------------------------------------------------------------------------------------------------
-# Shared by all handlers: logging for CloudWatch, and a reconciliation within the time limit.
-
-logger = logging.getLogger(__name__)
-
-
 def enable_logging() -> None:
-    """Enable our log messages: Lambda's default level hides everything below warnings."""
+    """Enable our log messages for CloudWatch: Lambda's default level hides everything below warnings."""
     logging.getLogger("hyperpod_jlab").setLevel(logging.INFO)
-
-
-class ConvergeOptions(TypedDict, total=False):
-    """See `apply.converge`."""
-
-    concerns: Callable[[PlanStep], bool] | None
-    on_progress: Callable[[str], None]
-    waits: bool
-
-
-async def converge_with_folders(
-    settings: StackSettings,
-    wiring: StorageRequest,
-    limit: Limit,
-    **options: Unpack[ConvergeOptions],
-) -> ReconcileOutcome:
-    """Reconcile, with the stack's folder provisioner. If the controller is unreachable, applies all steps without folders (`ReconcileOutcome.without_folders`).
-
-    Raises:
-        HyperpodError: See `open_provisioner` and `apply.converge`.
-    """
-    try:
-        async with open_provisioner(settings, Aws()) as provisioner:
-            return await converge_and_log(wiring, limit, provisioner, **options)
-    except FoldersOutOfReachError as error:
-        logger.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
-        outcome = await converge_and_log(wiring, limit, **options)
-        outcome.without_folders = error
-        return outcome
-
-
-async def converge_and_log(
-    wiring: StorageRequest,
-    limit: Limit,
-    provisioner: FolderProvisioner | None = None,
-    **options: Unpack[ConvergeOptions],
-) -> ReconcileOutcome:
-    """Reconcile, and log the result as a line of JSON.
-
-    Raises:
-        HyperpodError: See `apply.converge`.
-    """
-    outcome = await converge(Reconciler(Aws(), wiring, provisioner=provisioner), limit, **options)
-    logger.info("%s", report(wiring, outcome))
-    return outcome
-
-
-def report(wiring: StorageRequest, outcome: ReconcileOutcome) -> str:
-    """One line of JSON, for CloudWatch's metric filters and queries."""
-    document: dict[str, Any] = {
-        "domain": wiring.domain,
-        "mode": wiring.wanted.mode,
-        **to_log_data(outcome),
-    }
-    return json.dumps(document)

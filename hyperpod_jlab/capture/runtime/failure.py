@@ -38,11 +38,17 @@ class SourceLocations:
         return location or (None, None, None)
 
 
+_hidden_paths = [records.PACKAGE + os.sep, os.path.join(records.CODE, "main.py"), "<decorator-gen"]
+
+
+def hide(*paths: str) -> None:
+    """Leave the frames of files that begin with these paths out of tracebacks: they run the cells."""
+    _hidden_paths.extend(paths)
+
+
 def is_runtime_file(file: str) -> bool:
     """Whether a source file belongs to the runner."""
-    return file.startswith(records.PACKAGE + os.sep) or file == os.path.join(
-        records.CODE, "main.py"
-    )
+    return file.startswith(tuple(_hidden_paths))
 
 
 def trim_traceback(error: BaseException, locations: SourceLocations) -> None:

@@ -6,6 +6,7 @@ changes between stdout and stderr. What a cell displays is in the record itself.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -23,6 +24,7 @@ MAX_FILE, MAX_FILE_OTHERS = 256 << 20, 16 << 20
 """Bytes of all outputs in the record of rank 0, and of each other rank. What does not fit is left out, and its place says so."""
 MAX_EVENTS = 10_000
 """Outputs and changes between stdout and stderr that are recorded of one cell."""
+_NEEDS_KERNEL = "application/vnd.jupyter.widget-view+json"
 
 
 class TextStream(io.TextIOWrapper):
@@ -51,8 +53,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self._stream = "stdout"
-        self.captured: list[dict[str, Any]] | None = None
-        """Outputs of a cell under ``%%capture``, which are not shown."""
         self._descriptor: int | None = None
         self._process = os.getpid()
         self._bytes_left = MAX_FILE if records.rank() == 0 else MAX_FILE_OTHERS
@@ -112,9 +112,12 @@ class Recorder:
             more: ``display_id``, and ``quiet``: whether the log does without its text.
         """
         is_quiet = more.pop("quiet", False)
-        if self.captured is not None:
-            self.captured.append({"data": data, "metadata": metadata})
-            return
+        if data.pop(_NEEDS_KERNEL, None) is not None:
+            note = "[a widget needs a kernel, which a job does not have]"
+            data["text/plain"] = f"{data.get('text/plain', '')}\n{note}"
+        for name, form in data.items():
+            if isinstance(form, (bytes, bytearray, memoryview)):
+                data[name] = base64.b64encode(form).decode("ascii")
         begin = _log_size()
         text = data.get("text/plain")
         if isinstance(text, str) and not is_quiet:
@@ -229,3 +232,6 @@ def _shortened(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     )
     note = f"an output is not kept in the notebook: {sizes}; the limit is {MAX_OUTPUT >> 20} MiB"
     return {"text/plain": f"{str(data.get('text/plain', ''))[:1000]}\n[{note}]"}, note
+
+
+recorder = Recorder()

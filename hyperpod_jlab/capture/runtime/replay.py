@@ -11,12 +11,11 @@ to something that says so as soon as it is used.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import sys
 from typing import Any, Iterator
-
-from .compiling import Cell, Compiler, module
 
 QUICK = frozenset(
     # Builtins that only make values.
@@ -101,36 +100,47 @@ for _name in _OPERATIONS.split():
     setattr(MissingValue, f"__{_name}__", MissingValue._fail)  # noqa: SLF001 - our own
 
 
+_FEATURES = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
+
+
 class Replay:
     """Runs the definitions of cells in a namespace."""
 
-    def __init__(self, names: dict[str, Any], compiler: Compiler) -> None:
+    def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
-        self._compiler = compiler
+        self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
-    def cell(self, cell: Cell, tree: ast.Module, values: Any) -> None:
-        """Run a cell's definitions; `given(name)` gives the value of a name whose statement is passed over."""
-        skip = any(around["magic"] == "timeit" for around in cell.around)
-        for statement in [] if skip else tree.body:
+    def cell(self, number: int, path: str, text: str, values: Any) -> None:
+        """Run a cell's definitions; `values` gives the value of a name whose statement is passed over."""
+        for statement in _parse(text).body:
             kept_statement, skipped_names = reduce(statement)
-            problem = self._run(cell, kept_statement) if kept_statement is not None else None
-            lost_names = set(skipped_names)
-            if problem is not None and kept_statement is not None:
-                lost_names.update(bound_names(kept_statement))
-            for name in lost_names:
-                self._names[name] = values(name, cell.number, problem)
+            problem = None
+            if kept_statement is not None:
+                problem = self._run(number, path, kept_statement)
+                skipped_names += bound_names(kept_statement) if problem is not None else ()
+            for name in set(skipped_names):
+                self._names[name] = values(name, number, problem)
 
-    def _run(self, cell: Cell, statement: ast.stmt) -> str | None:
+    def _run(self, number: int, path: str, statement: ast.stmt) -> str | None:
+        """Run a statement; its ``from __future__`` lines hold for all later ones."""
+        tree = ast.Module(body=[statement], type_ignores=[])
         try:
-            exec(self._compiler.compile(module([statement]), cell), self._names)  # noqa: S102 - the user's own code
+            code = compile(tree, path, "exec", self._flags, dont_inherit=True)
+            for feature in _FEATURES:
+                self._flags |= code.co_flags & feature
+            exec(code, self._names)  # noqa: S102 - the user's own code
         except Exception as error:  # noqa: BLE001 - the other definitions may be all that this worker needs
             problem = f"{type(error).__name__}: {error}"
-            print(
-                f"hyperpod: in a worker process, cell {cell.number}, line {statement.lineno}: {problem}",
-                file=sys.stderr,
-            )
+            place = f"cell {number}, line {statement.lineno}"
+            print(f"hyperpod: in a worker process, {place}: {problem}", file=sys.stderr)
             return problem
         return None
+
+
+def _parse(text: str) -> ast.Module:
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    tree: ast.Module = compile(text, "<cell>", "exec", flags, dont_inherit=True)
+    return tree
 
 
 def reduce(statement: ast.stmt) -> tuple[ast.stmt | None, list[str]]:

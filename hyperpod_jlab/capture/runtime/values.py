@@ -6,6 +6,7 @@ worker is about to be started, the main process writes down the variables that t
 
 from __future__ import annotations
 
+import ast
 import atexit
 import io
 import multiprocessing.spawn
@@ -18,7 +19,8 @@ import types
 from typing import Any, Callable
 
 from . import records
-from .replay import MissingValue
+from .cells import Cell
+from .replay import MissingValue, used_names
 
 VARIABLE = "HYPERPOD_WORKER_VALUES"
 MAX_BYTES = 16 * 1024 * 1024
@@ -58,14 +60,14 @@ class Writer:
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
         self._wanted_names: set[str] = set()
-        self._cells: list[int] = []
+        self._cells: list[tuple[int, str, str]] = []
         self._folder: str | None = None
         self._main = os.getpid()
 
-    def add(self, cell: int, wanted_names: set[str]) -> None:
-        """A cell is about to run; its functions and classes mention these names."""
-        self._cells.append(cell)
-        self._wanted_names |= wanted_names
+    def add(self, cell: Cell, text: str, tree: ast.Module) -> None:
+        """Some Python of a cell is about to run; with its syntax tree."""
+        self._cells.append((cell.number, cell.path, text))
+        self._wanted_names |= used_names(tree)
 
     def install(self) -> None:
         """Hook into the one place where `multiprocessing` gets ready to start a worker by spawn or forkserver."""
@@ -142,7 +144,8 @@ class Reader:
     """In a worker: gives the values that the main process wrote down."""
 
     def __init__(self) -> None:
-        self.cells: list[int] | None = None
+        self.cells: list[tuple[int, str, str]] = []
+        """Number, file and Python of what has run in the main process."""
         self._values: dict[str, bytes] = {}
         self._failed: dict[str, str] = {}
         path = os.environ.get(VARIABLE)

@@ -11,12 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.cluster import Blocker, Cluster, WaitReason, gpu_totals
 from hyperpod_jlab.core.config import LocalCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.core.usage import Usage
 from hyperpod_jlab.engines.local import SCHEDULER, machine, preflight
 from hyperpod_jlab.engines.local.board import Board, default_folder
 from hyperpod_jlab.engines.local.machine import scheduler_id
@@ -24,11 +22,12 @@ from hyperpod_jlab.engines.local.observe import entries_ahead, node_row, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, SubmitResult
-from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import Cluster, WaitReason
+    from hyperpod_jlab.core.usage import Usage
     from hyperpod_jlab.engines.local.actions import LocalActions
     from hyperpod_jlab.engines.local.forward import LocalForwarding
     from hyperpod_jlab.engines.local.observe import LocalTables
@@ -106,6 +105,8 @@ class LocalOrchestrator(Orchestrator):
 
     async def cluster(self) -> Cluster:
         """This machine's summary."""
+        from hyperpod_jlab.core.cluster import Cluster, gpu_totals
+
         entries = await asyncio.to_thread(self._board().entries)
         node = await asyncio.to_thread(node_row, entries)
         return Cluster(
@@ -126,6 +127,8 @@ class LocalOrchestrator(Orchestrator):
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """The supervisor's own reason, and the run's queue position."""
+        from hyperpod_jlab.core.cluster import Blocker, WaitReason
+
         entries = await asyncio.to_thread(self._board().entries)
         records = await asyncio.to_thread(bundle.read)
         observed = await asyncio.to_thread(observe, [bundle], time.time())
@@ -154,6 +157,8 @@ class LocalOrchestrator(Orchestrator):
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
         """An ended run's usage, from its records."""
+        from hyperpod_jlab.engines.repairs import journal_usage
+
         return await asyncio.to_thread(journal_usage, bundle)
 
     def _board(self) -> Board:

@@ -11,8 +11,8 @@ import contextlib
 import os
 import platform
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import Observation, RunRecords
 from hyperpod_jlab.engines.local import machine
@@ -21,6 +21,9 @@ from hyperpod_jlab.engines.local.board import Board, BoardEntry
 from hyperpod_jlab.engines.local.machine import scheduler_id
 from hyperpod_jlab.storage.processes import liveness
 from hyperpod_jlab.storage.records import BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 
 _HEARTBEAT_TIMEOUT_S = 30.0  # seconds without a heartbeat before it is reported
 
@@ -165,6 +168,8 @@ class LocalTables:
 
 def node_row(entries: Sequence[BoardEntry]) -> Node:
     """This machine's row, with a query for its GPUs."""
+    from hyperpod_jlab.core.cluster import Node
+
     running = [entry for entry in entries if entry.state == "running"]
     names = machine.gpus()
     devices = gpu_resources(names, {gpu for entry in running for gpu in entry.gpus})
@@ -188,6 +193,8 @@ def gpu_resources(names: Sequence[str], used_gpus: set[int]) -> tuple[Resource, 
         names: The models of the GPUs, in the machine's order.
         used_gpus: Indices of the GPUs in use.
     """
+    from hyperpod_jlab.core.cluster import Resource
+
     resources = []
     for model in dict.fromkeys(names):
         indices = [index for index, name in enumerate(names) if name == model]
@@ -210,6 +217,8 @@ def gpu_resources(names: Sequence[str], used_gpus: set[int]) -> tuple[Resource, 
 
 def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
     """The one queue, in which runs wait for a slot."""
+    from hyperpod_jlab.core.cluster import Queue
+
     running = sum(entry.state == "running" for entry in entries)
     return Queue(
         name=name,
@@ -226,6 +235,8 @@ def queue_row(name: str, slots: int, entries: Sequence[BoardEntry]) -> Queue:
 
 def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
     """All runs on the board, which belongs to this user alone."""
+    from hyperpod_jlab.core.cluster import Job
+
     return [
         Job(
             scheduler_id=scheduler_id(entry.run_id),
@@ -245,5 +256,7 @@ def job_rows(entries: Sequence[BoardEntry]) -> list[Job]:
 
 
 def _requested_gpus(entry: BoardEntry) -> tuple[Resource, ...]:
+    from hyperpod_jlab.core.cluster import Resource
+
     count = entry.gpus_wanted
     return (Resource("gpu", None, count, used=count, accelerator=True),) if count else ()

@@ -75,6 +75,16 @@ def test_folders_that_the_admin_has_made_are_mounted_unseen(account, stack):
         assert lustre_at(FILE_SYSTEM, f"/{name}") in profile.file_systems
 
 
+def test_a_stack_of_version_0_1_with_sessions_on_the_controller_leaves_folders_to_the_timer(
+    account, stack
+):
+    older = properties("per-user", Folders="cluster", ControllerGroup="controller-machine")
+    answer = stack.create(**older)
+    assert (answer["Status"], answer["Data"]["Waiting"]) == ("SUCCESS", "7")
+    assert stack.update(**properties("per-user", Folders="timer"))["Status"] == "SUCCESS"
+    assert stack.delete()["Status"] == "SUCCESS"
+
+
 def test_what_somebody_else_has_set_in_the_domain_takes_a_word_of_the_admin(account, stack):
     account.domains[DOMAIN].file_systems = [lustre_at(FILE_SYSTEM, "/theirs")]
     before = seen(account)

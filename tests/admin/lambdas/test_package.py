@@ -63,7 +63,7 @@ def test_there_is_nothing_that_is_not_needed():
         "storage",
     }
     services = {name.split("/")[2] for name in names() if re.match("botocore/data/[^/]*/", name)}
-    assert services == {"ec2", "eks", "fsx", "sagemaker", "ssm", "sts"}
+    assert services == {"ec2", "eks", "fsx", "sagemaker", "sts"}
     assert not [name for name in names() if "__pycache__" in name]
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from hyperpod_jlab.admin.lambdas.settings import (
     EKS_PERMISSION,
-    SESSION_PERMISSIONS,
     Function,
     actions_on_everything,
     rights,
@@ -68,9 +67,8 @@ def test_the_stack_under_exactly_its_policy(account, endpoint, stack, environmen
     grant(account, "custom_resource")
     assert stack.delete()["Status"] == "SUCCESS"
     asked = {call.action for call in endpoint.calls}
-    # See test_kubernetes and test_controller.
-    of_folders = {EKS_PERMISSION.action, *(one.action for one in SESSION_PERMISSIONS)}
-    assert asked | of_folders == {one.action for one in rights("custom_resource")}
+    # See test_kubernetes.
+    assert asked | {EKS_PERMISSION.action} == {one.action for one in rights("custom_resource")}
 
 
 def test_new_profiles_under_exactly_their_policy(account, endpoint, stack, environment):
