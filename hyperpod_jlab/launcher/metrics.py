@@ -64,7 +64,7 @@ class MetricFile:
         try:
             if self._descriptor is None:
                 self._descriptor = self._files.open(self._path, os.O_WRONLY | os.O_APPEND)
-                if os.fstat(self._descriptor).st_size == 0:  # else a stream was opened for it
+                if os.fstat(self._descriptor).st_size == 0:  # else a reader was there before
                     data = b'{"format":%d}\n' % FORMAT + data
             if self._is_line_broken:
                 data = b"\n" + data
