@@ -112,11 +112,7 @@ class Domain:
         words = [str(count), str(latency), str(rate), str(UPDATE_S), REGION]
         words.append("lists" if lists else "none")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", AWS, *words],
-            cwd=PROJECT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", AWS, *words], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout is not None
         self.environment: dict[str, str] = json.loads(self._process.stdout.readline())
@@ -142,9 +138,7 @@ class Domain:
             Path(home, "fsx").mkdir()
             Path(home, "mounts").write_text(ROOT_MOUNT + whole_file_system(Path(home, "fsx")))
             begin, before = time.perf_counter(), _processor()
-            done = subprocess.run(
-                words, cwd=home, env=environment, capture_output=True, text=True, check=False
-            )
+            done = subprocess.run(words, cwd=home, env=environment, capture_output=True, text=True, check=False)
             took = time.perf_counter() - begin
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])

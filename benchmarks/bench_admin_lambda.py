@@ -24,11 +24,7 @@ from tests.admin.lambdas.stack import Bucket, Stack
 AWS_S = 900.0
 """What AWS gives a function at most, and our template does."""
 
-_SETTINGS = {
-    "HPJ_DOMAIN_ID": DOMAIN,
-    "HPJ_FILE_SYSTEM_ID": FILE_SYSTEM,
-    "HPJ_PARTITION_MODE": "shared",
-}
+_SETTINGS = {"HPJ_DOMAIN_ID": DOMAIN, "HPJ_FILE_SYSTEM_ID": FILE_SYSTEM, "HPJ_PARTITION_MODE": "shared"}
 _MOST_LOOKS = 40
 
 
@@ -73,11 +69,7 @@ class Run:
 
     def _looks(self, what: str, path: str) -> None:
         """Let the schedule look until nothing is left."""
-        self._function.environment = {
-            **self._domain.environment,
-            **_SETTINGS,
-            "HPJ_SHARED_PATH": path,
-        }
+        self._function.environment = {**self._domain.environment, **_SETTINGS, "HPJ_SHARED_PATH": path}
         for _ in range(_MOST_LOOKS):
             before, began = self._domain.counts(), time.perf_counter()
             told = self._function.invoke("reconcile", {}).result

@@ -82,11 +82,7 @@ class Account:
     def __init__(self) -> None:
         words = [REGION, str(CLUSTERS), str(NODES), str(LATENCY_S)]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", AWS, *words],
-            cwd=PROJECT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-c", AWS, *words], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.environment: dict[str, str] = json.loads(self._line())
 
@@ -125,8 +121,7 @@ def server_of(account: Account) -> Iterator[tuple[str, int, Path]]:
 def ask(address: str, path: str, **query: Any) -> tuple[float, dict[str, Any]]:
     """How long an answer took (ms), and the answer."""
     request = urllib.request.Request(
-        f"http://{address}/{path}?{urllib.parse.urlencode(query)}",
-        headers={"Authorization": f"token {TOKEN}"},
+        f"http://{address}/{path}?{urllib.parse.urlencode(query)}", headers={"Authorization": f"token {TOKEN}"}
     )
     begin = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -187,18 +182,13 @@ def calls_a_minute(account: Account) -> dict[str, float]:
             ask(address, "clusters")
         shown, before = account.calls() - before, account.calls()
         time.sleep(60)
-        return {
-            "calls a minute, panel shown": shown * 60 / SHOWN_S,
-            "calls a minute, hidden": account.calls() - before,
-        }
+        return {"calls a minute, panel shown": shown * 60 / SHOWN_S, "calls a minute, hidden": account.calls() - before}
 
 
 def command(words: list[str], account: Account, home: Path) -> tuple[float, str]:
     """What a command took (ms), and what it printed."""
     begin = time.perf_counter()
-    done = subprocess.run(
-        words, env=places(home) | account.environment, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(words, env=places(home) | account.environment, capture_output=True, text=True, check=True)
     return (time.perf_counter() - begin) * 1000, done.stdout
 
 
@@ -231,19 +221,11 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as name:
             found = [measure(account) | commands(account, Path(name)) for _ in range(rounds)]
-            rows = [
-                {"what": what, "value": round(median(one[what] for one in found), 1)}
-                for what in found[0]
-            ]
+            rows = [{"what": what, "value": round(median(one[what] for one in found), 1)} for what in found[0]]
             if not options.quick:
-                rows += [
-                    {"what": what, "value": round(value, 1)}
-                    for what, value in calls_a_minute(account).items()
-                ]
+                rows += [{"what": what, "value": round(value, 1)} for what, value in calls_a_minute(account).items()]
                 version, took = peer(account, Path(name))
-                rows.append(
-                    {"what": f"hyp {version} list-cluster --help, ms", "value": round(took)}
-                )
+                rows.append({"what": f"hyp {version} list-cluster --help, ms", "value": round(took)})
     finally:
         account.end()
     report(options, f"HyperPod clusters of an account, median of {rounds}", rows)

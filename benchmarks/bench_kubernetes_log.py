@@ -49,9 +49,7 @@ async def of_run(cluster: KubernetesTestbed, run: str) -> dict[str, list[float]]
         os.environ.update(environment)
         words = ["--run-id", run, "--nodes", str(PODS), "--no-project-files", "-c", COMMAND]
         submit = [*HPJ, "submit", *words]
-        await asyncio.to_thread(
-            subprocess.run, submit, env=environment, cwd=home, check=True, capture_output=True
-        )
+        await asyncio.to_thread(subprocess.run, submit, env=environment, cwd=home, check=True, capture_output=True)
         with server(home, environment) as (address, _):
             async with asyncio.timeout(LONGEST):
                 socket, service = await asyncio.gather(by_socket(address, run), by_service(run))
@@ -104,10 +102,7 @@ async def measure(cluster: KubernetesTestbed, rounds: int) -> list[dict[str, Any
         for name, one in (said | await of_peers(cluster)).items():
             found.setdefault(name, []).append(one)
     return [
-        {
-            "what": f"{name}, p{share * 100:.0f} ms",
-            "value": round(median(percentile(one, share) for one in each), 1),
-        }
+        {"what": f"{name}, p{share * 100:.0f} ms", "value": round(median(percentile(one, share) for one in each), 1)}
         for name, each in found.items()
         for share in (0.5, 0.99)
     ]

@@ -92,9 +92,7 @@ def manifest(environment: dict[str, str], home: Path) -> Path:
 
 
 def _printed(words: list[str], environment: dict[str, str], home: Path) -> str:
-    done = subprocess.run(
-        words, check=False, env=environment, cwd=home, capture_output=True, text=True
-    )
+    done = subprocess.run(words, check=False, env=environment, cwd=home, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
     return done.stdout
@@ -130,11 +128,7 @@ def measure(cluster: KubernetesTestbed, rounds: int) -> list[dict[str, Any]]:
             for name in COLD:
                 alone[name].append(cold(name, environment, home, path))
     rows = [
-        {
-            "what": name,
-            "first, ms": round(median(first[name])),
-            "warm, ms": round(median(warm[name]), 1),
-        }
+        {"what": name, "first, ms": round(median(first[name])), "warm, ms": round(median(warm[name]), 1)}
         for name in first
     ]
     rows += [{"what": name, "first, ms": round(median(found))} for name, found in alone.items()]

@@ -92,8 +92,7 @@ def server_of(cluster: KubernetesTestbed) -> Iterator[tuple[str, int, Path]]:
 def ask(address: str, path: str, **query: Any) -> tuple[float, dict[str, Any]]:
     """How long an answer took (ms), and the answer."""
     request = urllib.request.Request(
-        f"http://{address}/{path}?{urllib.parse.urlencode(query)}",
-        headers={"Authorization": f"token {TOKEN}"},
+        f"http://{address}/{path}?{urllib.parse.urlencode(query)}", headers={"Authorization": f"token {TOKEN}"}
     )
     begin = time.perf_counter()
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -173,9 +172,7 @@ def main() -> None:
     rounds = 1 if options.quick else ROUNDS
     with filled() as cluster:
         found = [look(cluster, number) | peer(cluster) for number in range(rounds)]
-    rows = [
-        {"what": name, "value": round(median(one[name] for one in found), 1)} for name in found[0]
-    ]
+    rows = [{"what": name, "value": round(median(one[name] for one in found), 1)} for name in found[0]]
     report(options, f"{NODES:,} nodes and {PODS:,} pods of a Kubernetes, median of {rounds}", rows)
 
 

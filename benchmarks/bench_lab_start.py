@@ -47,9 +47,7 @@ def disable(server: LabServer) -> None:
     path.write_text(json.dumps({"disabledExtensions": {"hyperpod_jlab": True}}))
 
 
-def start(
-    browser: Browser, server: LabServer, wanted: str, workspace: str = ""
-) -> dict[str, float]:
+def start(browser: Browser, server: LabServer, wanted: str, workspace: str = "") -> dict[str, float]:
     """One start in a browser that has nothing of it yet; ms since the request."""
     context = browser.new_context(viewport=VIEWPORT)
     page = context.new_page()

@@ -50,9 +50,7 @@ def start(space: Space, script: str, key: bytes) -> dict[str, float]:
     with space as started:
         (started.home / "munge.key").write_bytes(key)
         os.chown(started.home / "munge.key", 1000, 100)
-        (started.home / ".local" / "state" / "hyperpod-jlab" / "lifecycle.json").unlink(
-            missing_ok=True
-        )
+        (started.home / ".local" / "state" / "hyperpod-jlab" / "lifecycle.json").unlink(missing_ok=True)
         begin = time.monotonic()
         times = {"script returns": started.lifecycle(script)[0]}
         while True:

@@ -95,9 +95,7 @@ def one_round(rate: int) -> dict[str, list[float]]:
         for rank in range(STREAMS):
             run.log(rank).write_text("start\n")
         readers = {
-            reader: subprocess.Popen(
-                [sys.executable, __file__, reader, name], stdout=subprocess.PIPE, text=True
-            )
+            reader: subprocess.Popen([sys.executable, __file__, reader, name], stdout=subprocess.PIPE, text=True)
             for reader in READERS
         }
         for process in readers.values():
@@ -129,9 +127,7 @@ def main() -> None:
         for reader in READERS:
             row = {"lines/s": rate, "reader": reader}
             for name, share in (("p50 ms", 0.5), ("p99 ms", 0.99), ("max ms", 1.0)):
-                row[name] = round(
-                    median(percentile(result[reader], share) for result in results), 1
-                )
+                row[name] = round(median(percentile(result[reader], share) for result in results), 1)
             rows.append(row)
     return report(options, f"From write to subscriber, {STREAMS} streams, median of {rounds}", rows)
 

@@ -18,17 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from log_fixtures import (
-    ROUNDS,
-    SMALL,
-    Run,
-    arguments,
-    cpu_seconds,
-    median,
-    memory,
-    percentile,
-    report,
-)
+from log_fixtures import ROUNDS, SMALL, Run, arguments, cpu_seconds, median, memory, percentile, report
 
 NODES, PER_NODE, BUSY = (2, 2, 1) if SMALL else (64, 8, 12)
 SETTLE, SECONDS = (1.0, 3.0) if SMALL else (8.0, 15.0)
@@ -38,9 +28,7 @@ READERS = ("ours", "ours, no activity records", "tail ---disable-inotify -F")
 def record(run: Run, node: int, sizes: dict[int, int], changed: dict[int, float]) -> None:
     """Write a node's activity record as its launcher does."""
     ranks = range(node * PER_NODE, (node + 1) * PER_NODE)
-    streams = {
-        str(rank % PER_NODE): {"size": sizes[rank], "changed": changed[rank]} for rank in ranks
-    }
+    streams = {str(rank % PER_NODE): {"size": sizes[rank], "changed": changed[rank]} for rank in ranks}
     target = run.log(node * PER_NODE).with_name(f"node-{node}.activity.json")
     temporary = target.with_name(f".{node}.tmp")
     temporary.write_text(json.dumps({"time": time.time(), "ended": False, "streams": streams}))
@@ -112,9 +100,7 @@ def tail(folder: Path) -> dict[str, float]:
     found: list[float] = []
     begun = time.monotonic()
     start: tuple[float, float] | None = None
-    with subprocess.Popen(
-        ["tail", "---disable-inotify", "-F", "-q", *files], stdout=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(["tail", "---disable-inotify", "-F", "-q", *files], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         print("ready", flush=True)
         while True:
@@ -144,9 +130,7 @@ def one(reader: str) -> dict[str, float]:
         run = Run(Path(name), PER_NODE)
         for rank in range(NODES * PER_NODE):
             run.log(rank).write_text(f"rank {rank} is up\n" * 50)
-        with subprocess.Popen(
-            [sys.executable, __file__, reader, name], stdout=subprocess.PIPE, text=True
-        ) as process:
+        with subprocess.Popen([sys.executable, __file__, reader, name], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             process.stdout.readline()
             records = "" if "no activity" in reader else "records"
@@ -168,15 +152,8 @@ def main() -> None:
     rows = []
     for reader in READERS:
         results = [one(reader) for _ in range(rounds)]
-        rows.append(
-            {
-                "reader": reader,
-                **{key: round(median(each[key] for each in results), 1) for key in results[0]},
-            }
-        )
-    return report(
-        options, f"{NODES * PER_NODE} ranks, {BUSY} of them busy, median of {rounds}", rows
-    )
+        rows.append({"reader": reader, **{key: round(median(each[key] for each in results), 1) for key in results[0]}})
+    return report(options, f"{NODES * PER_NODE} ranks, {BUSY} of them busy, median of {rounds}", rows)
 
 
 if __name__ == "__main__":

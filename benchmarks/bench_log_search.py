@@ -87,11 +87,7 @@ def main() -> None:
         for label, (pattern, flags) in PATTERNS.items():
             found = [asyncio.run(ours(folder, pattern, bool(flags))) for _ in range(rounds)]
             beside = [grep(path, pattern, flags) for _ in range(rounds)]
-            assert {each[0] for each in found} == {each[0] for each in beside}, (
-                label,
-                found,
-                beside,
-            )
+            assert {each[0] for each in found} == {each[0] for each in beside}, (label, found, beside)
             rows.append(
                 {
                     "pattern": f"{label}: {pattern}",

@@ -61,19 +61,11 @@ def places(home: Path) -> dict[str, str]:
 def send(home: Path, command: str, run_id: str, *more: str) -> None:
     """Send a run to the local cluster."""
     hpj = [sys.executable, "-m", "hyperpod_jlab.cli.main", "submit", "-c", command]
-    subprocess.run(
-        [*hpj, "--run-id", run_id, *more],
-        env=places(home),
-        cwd=home,
-        check=True,
-        capture_output=True,
-    )
+    subprocess.run([*hpj, "--run-id", run_id, *more], env=places(home), cwd=home, check=True, capture_output=True)
 
 
 @contextlib.contextmanager
-def server(
-    home: Path, environment: dict[str, str] | None = None, *extensions: str
-) -> Iterator[tuple[str, int]]:
+def server(home: Path, environment: dict[str, str] | None = None, *extensions: str) -> Iterator[tuple[str, int]]:
     """A Jupyter server; its address and process id.
 
     Args:
@@ -217,9 +209,7 @@ def starts(rounds: int) -> list[float]:
     """What the server's start takes with this extension beyond one without any, in ms."""
 
     def one(extension: bool) -> float:
-        done = subprocess.run(
-            [sys.executable, "-c", START % extension], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", START % extension], capture_output=True, text=True, check=True)
         return float(done.stdout)
 
     one(True)

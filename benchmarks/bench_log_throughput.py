@@ -115,17 +115,10 @@ async def last_screen(folder: Path) -> dict[str, float]:
     seconds = time.monotonic() - begun
     assert len(texts) == 200
     await logs.close()
-    return {
-        "lines": 200,
-        "seconds": seconds,
-        "bytes": 0,
-        "grown": memory()["VmHWM"] - memory()["VmRSS"],
-    }
+    return {"lines": 200, "seconds": seconds, "bytes": 0, "grown": memory()["VmHWM"] - memory()["VmRSS"]}
 
 
-def measure(
-    who: str, what: str, folder: Path, writer: Callable[[Path], None] | None
-) -> dict[str, float]:
+def measure(who: str, what: str, folder: Path, writer: Callable[[Path], None] | None) -> dict[str, float]:
     """One measurement, in a process of its own, beside its writer."""
     command = [sys.executable, __file__, "measure", who, what, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -133,15 +126,11 @@ def measure(
         if writer is not None:
             process.stdout.readline()
             time.sleep(0.3)
-            subprocess.run(
-                [sys.executable, __file__, writer.__name__, str(Run(folder).log(0))], check=True
-            )
+            subprocess.run([sys.executable, __file__, writer.__name__, str(Run(folder).log(0))], check=True)
         return json.loads(process.stdout.read())
 
 
-def live_row(
-    name: str, who: str, what: str, writer: Callable[[Path], None], rounds: int
-) -> dict[str, Any]:
+def live_row(name: str, who: str, what: str, writer: Callable[[Path], None], rounds: int) -> dict[str, Any]:
     """Follow a writer, several times."""
     results = []
     for _ in range(rounds):
@@ -197,16 +186,11 @@ def main() -> None:
             for _ in range(GIGABYTE // len(block)):
                 file.write(block)
         rows.append(
-            row(
-                "last 200 lines of 1 GB: ours",
-                [measure("ours", "last screen", folder, None) for _ in range(rounds)],
-            )
+            row("last 200 lines of 1 GB: ours", [measure("ours", "last screen", folder, None) for _ in range(rounds)])
         )
         begun = time.monotonic()
         subprocess.run(["tail", "-n", "200", run.log(0)], stdout=subprocess.DEVNULL, check=True)
-        rows.append(
-            {"what": "last 200 lines of 1 GB: tail", "ms": round((time.monotonic() - begun) * 1000)}
-        )
+        rows.append({"what": "last 200 lines of 1 GB: tail", "ms": round((time.monotonic() - begun) * 1000)})
         os.truncate(run.log(0), 0)
     return report(options, f"Throughput and memory of one log, median of {rounds}", rows)
 

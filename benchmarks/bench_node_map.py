@@ -235,12 +235,7 @@ def of_table(page: Page, seconds: float, rounds: int) -> dict[str, Any]:
     page.mouse.move(400, 400)
     plain_scrolling = frames(page, wheel(page), seconds)
     page.evaluate("() => document.getElementById('plain').remove()")
-    return {
-        "opened": opened,
-        "scrolling": scrolling,
-        "plain": plain,
-        "plain scrolling": plain_scrolling,
-    }
+    return {"opened": opened, "scrolling": scrolling, "plain": plain, "plain scrolling": plain_scrolling}
 
 
 def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:

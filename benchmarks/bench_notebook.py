@@ -74,14 +74,10 @@ def ours(document: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def papermill(document: dict[str, Any], folder: Path) -> None:
     """Run a notebook with papermill's program."""
-    document["metadata"] = {
-        "kernelspec": {"name": "python3", "language": "python", "display_name": "x"}
-    }
+    document["metadata"] = {"kernelspec": {"name": "python3", "language": "python", "display_name": "x"}}
     nbformat.write(nbformat.from_dict(document), folder / "in.ipynb")
     options = ("--no-progress-bar", "--kernel", "python3", "in.ipynb", "out.ipynb")
-    subprocess.run(
-        [peer_python(), "-m", "papermill", *options], cwd=folder, check=True, capture_output=True
-    )
+    subprocess.run([peer_python(), "-m", "papermill", *options], cwd=folder, check=True, capture_output=True)
 
 
 def seconds(run: Callable[[dict[str, Any], Path], object], cells: list[str]) -> float:
@@ -131,9 +127,7 @@ def compare(count: int) -> list[str]:
             (root / "theirs").mkdir()
             mine = ours(notebook_of(*cells), root / "ours")
             theirs = execute_with_nbclient(notebook_of(*cells), root / "theirs")
-        for name, one, other in zip(
-            chosen, mine["cells"][-EACH:], theirs["cells"][-EACH:], strict=True
-        ):
+        for name, one, other in zip(chosen, mine["cells"][-EACH:], theirs["cells"][-EACH:], strict=True):
             if comparable(one["outputs"]) != comparable(other["outputs"]):
                 different.append(f"notebook {seed}, {name}")
     return different
@@ -151,12 +145,8 @@ def main() -> None:
         print(json.dumps({"rows": rows, "notebooks": options.notebooks, "different": different}))
         return
     for row in rows:
-        print(
-            f"{row['cell']:20} {row['program']:14} {row['cell ms']:>7} ms a cell, {row['start ms']:>5} ms to start"
-        )
-    print(
-        f"{options.notebooks} notebooks, {EACH} cells each: {len(different)} outputs differ {different}"
-    )
+        print(f"{row['cell']:20} {row['program']:14} {row['cell ms']:>7} ms a cell, {row['start ms']:>5} ms to start")
+    print(f"{options.notebooks} notebooks, {EACH} cells each: {len(different)} outputs differ {different}")
 
 
 if __name__ == "__main__":

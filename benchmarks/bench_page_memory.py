@@ -45,9 +45,7 @@ def measure(lines: int) -> list[dict[str, Any]]:
                 page.wait_for_timeout(200)
                 most = max(most, of_log(page, "drawn"))
             received = of_log(page, "received")
-            rows.append(
-                row(f"heap after {received / 1e6:.1f} M lines, MB", round(heap(devtools), 1))
-            )
+            rows.append(row(f"heap after {received / 1e6:.1f} M lines, MB", round(heap(devtools), 1)))
         took = time.monotonic() - begin
         rows.append(row("lines/s shown", round(received / took)))
         rows.append(row("rows in the document, at most", most))

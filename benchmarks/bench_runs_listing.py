@@ -129,9 +129,7 @@ def main() -> None:
     options = arguments(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(Path(folder), RUNS)
-    rows: list[dict[str, Any]] = [
-        {"what": name, "ms": round(value, 1)} for name, value in figures.items()
-    ]
+    rows: list[dict[str, Any]] = [{"what": name, "ms": round(value, 1)} for name, value in figures.items()]
     report(options, f"{RUNS:,} runs", rows)
 
 

@@ -67,11 +67,7 @@ async def measure() -> dict[str, float]:
 
     folder = Path(sys.argv[2])
     cluster = {"orchestrator": "slurm", "commands": str(folder / "bin")}
-    settings = {
-        "default_cluster": "big",
-        "storage": {"path": str(folder)},
-        "clusters": {"big": cluster},
-    }
+    settings = {"default_cluster": "big", "storage": {"path": str(folder)}, "clusters": {"big": cluster}}
     engine = Hyperpod(parse(Settings, settings)).engines.get("big")
     now = int((folder / "now").read_text())
     engine.tables  # noqa: B018 - what the server has imported anyway

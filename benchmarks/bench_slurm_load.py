@@ -17,16 +17,7 @@ from typing import Any
 from log_fixtures import arguments, report
 from page_fixtures import VIEWPORT, browser_of, execute, keep_front_end, open_run, scratch
 from playwright.sync_api import Browser, Page
-from slurm_fixtures import (
-    CLUSTER,
-    LabServer,
-    SlurmTestbed,
-    config_for,
-    lab_of,
-    peers_python,
-    running,
-    version_of,
-)
+from slurm_fixtures import CLUSTER, LabServer, SlurmTestbed, config_for, lab_of, peers_python, running, version_of
 
 MINUTES = 10
 """Of each count."""

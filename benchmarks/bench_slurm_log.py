@@ -31,9 +31,7 @@ LASTS = STAMPS * 0.05
 
 async def by_tail(log: Path) -> list[float]:
     """The same latencies in ms by ``tail -F``."""
-    tail = await asyncio.create_subprocess_exec(
-        "tail", "-n", "+1", "-F", str(log), stdout=asyncio.subprocess.PIPE
-    )
+    tail = await asyncio.create_subprocess_exec("tail", "-n", "+1", "-F", str(log), stdout=asyncio.subprocess.PIPE)
     found: list[float] = []
     assert tail.stdout is not None
     while len(found) < STAMPS:
@@ -55,10 +53,7 @@ async def one_round(cluster: SlurmTestbed, number: int) -> dict[str, list[float]
             log = next_log(cluster.partition, run)
             async with asyncio.timeout(LONGEST):
                 *found, begin = await asyncio.gather(
-                    by_socket(address, run),
-                    by_service(run),
-                    by_tail(log),
-                    asyncio.to_thread(first_line, log),
+                    by_socket(address, run), by_service(run), by_tail(log), asyncio.to_thread(first_line, log)
                 )
             calls = float(sum(begin < call.at < begin + LASTS for call in cluster.calls()))
     return dict(zip(("socket", "service", "tail -F"), found, strict=True)) | {"calls": [calls]}

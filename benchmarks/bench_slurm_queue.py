@@ -20,17 +20,7 @@ from typing import Any
 from bench_log_socket import TOKEN, server
 from log_fixtures import ROUNDS, arguments, median, report
 from page_fixtures import VIEWPORT, browser_of, execute, keep_front_end, row, scratch
-from slurm_fixtures import (
-    CLUSTER,
-    QUIETER,
-    LabServer,
-    SlurmTestbed,
-    config_for,
-    fill,
-    printed,
-    running,
-    user_of,
-)
+from slurm_fixtures import CLUSTER, QUIETER, LabServer, SlurmTestbed, config_for, fill, printed, running, user_of
 
 from hyperpod_jlab.engines.slurm.jobs import FIELDS
 from hyperpod_jlab.engines.slurm.rows import long_format
@@ -90,9 +80,7 @@ class Asker:
 
     def ask(self, path: str) -> tuple[float, dict[str, Any]]:
         """How long an answer took (ms), and the answer."""
-        request = urllib.request.Request(
-            f"http://{self._address}/{path}", headers={"Authorization": f"token {TOKEN}"}
-        )
+        request = urllib.request.Request(f"http://{self._address}/{path}", headers={"Authorization": f"token {TOKEN}"})
         begin = time.perf_counter()
         with urllib.request.urlopen(request, timeout=60) as answer:
             body = answer.read()
@@ -232,11 +220,7 @@ def in_the_page(cluster: SlurmTestbed, rounds: int) -> list[dict[str, Any]]:
 
 def measure(cluster: SlurmTestbed, rounds: int) -> list[dict[str, Any]]:
     """All figures of a cluster whose queue is long."""
-    return [
-        *by_command(cluster, rounds),
-        *by_rest(cluster, rounds),
-        *in_the_page(cluster, rounds),
-    ]
+    return [*by_command(cluster, rounds), *by_rest(cluster, rounds), *in_the_page(cluster, rounds)]
 
 
 def main() -> None:

@@ -15,16 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from log_fixtures import ROUNDS, arguments, median, report
-from slurm_fixtures import (
-    PEERS,
-    PROJECT,
-    SlurmTestbed,
-    peers_python,
-    printed,
-    running,
-    user_of,
-    version_of,
-)
+from slurm_fixtures import PEERS, PROJECT, SlurmTestbed, peers_python, printed, running, user_of, version_of
 
 WARM = 8
 MANY = 100
@@ -164,17 +155,9 @@ def measure(cluster: SlurmTestbed, rounds: int) -> list[dict[str, Any]]:
                 alone[name].append(cold(name, environment, home))
             quiet(cluster)
     rows = [
-        {
-            "what": name,
-            "first, ms": round(median(first[name])),
-            "warm, ms": round(median(warm[name])),
-        }
-        for name in first
+        {"what": name, "first, ms": round(median(first[name])), "warm, ms": round(median(warm[name]))} for name in first
     ]
-    rows += [
-        {"what": f"{name}, cold", "first, ms": round(median(found))}
-        for name, found in alone.items()
-    ]
+    rows += [{"what": f"{name}, cold", "first, ms": round(median(found))} for name, found in alone.items()]
     rows += [{"what": f"{name} {version_of(peers, name)}"} for name in PEERS]
     return rows
 

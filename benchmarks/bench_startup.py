@@ -15,16 +15,7 @@ from log_fixtures import SMALL, arguments, median, report
 
 ROUNDS = 1 if SMALL else 15
 BIN = Path(sys.executable).parent
-HEAVY = (
-    "boto3",
-    "botocore",
-    "kubernetes",
-    "tornado",
-    "jupyter_server",
-    "numpy",
-    "pydantic",
-    "asyncio",
-)
+HEAVY = ("boto3", "botocore", "kubernetes", "tornado", "jupyter_server", "numpy", "pydantic", "asyncio")
 
 
 def seconds(command: list[str]) -> float:
@@ -49,8 +40,7 @@ def main() -> None:
         "hpj submit --help": [str(BIN / "hpj"), "submit", "--help"],
     }
     rows: list[dict[str, Any]] = [
-        {"what": name, "ms": round(seconds(command) * 1000, 1)}
-        for name, command in commands.items()
+        {"what": name, "ms": round(seconds(command) * 1000, 1)} for name, command in commands.items()
     ]
     code = f"import sys, hyperpod_jlab; print(*[name for name in {HEAVY} if name in sys.modules])"
     came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

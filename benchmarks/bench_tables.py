@@ -52,10 +52,7 @@ def server(home: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     options = ["--ServerApp.open_browser=False", "--ServerApp.allow_root=True"]
     options += [f"--ServerApp.port={port}", f"--IdentityProvider.token={TOKEN}"]
-    options += [
-        f"--ServerApp.root_dir={home}",
-        "--ServerApp.jpserver_extensions={'hyperpod_jlab': True}",
-    ]
+    options += [f"--ServerApp.root_dir={home}", "--ServerApp.jpserver_extensions={'hyperpod_jlab': True}"]
     command = [sys.executable, "-c", SERVER % (JOBS, NODES), *options]
     with (
         (home / "server.log").open("wb") as log,
@@ -75,9 +72,7 @@ def server(home: Path) -> Iterator[str]:
 
 def ask(address: str, path: str) -> tuple[float, dict[str, Any]]:
     """How long an answer took (ms), and the answer."""
-    request = urllib.request.Request(
-        f"{address}/clusters/local/{path}", headers={"Authorization": f"token {TOKEN}"}
-    )
+    request = urllib.request.Request(f"{address}/clusters/local/{path}", headers={"Authorization": f"token {TOKEN}"})
     begin = time.perf_counter()
     with urllib.request.urlopen(request) as answer:
         body = answer.read()

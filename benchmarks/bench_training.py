@@ -25,9 +25,7 @@ from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.run.metrics import RunMetrics
 
 RANKS, LINES_A_SECOND = 64, 1000
-NOISE = (
-    b"2026-11-27 07:00:00,123 INFO worker: batch of 32 samples read from the cache in shard 12\n"
-)
+NOISE = b"2026-11-27 07:00:00,123 INFO worker: batch of 32 samples read from the cache in shard 12\n"
 
 READ = """
 import sys
@@ -65,10 +63,7 @@ def cpu_of(pid: int) -> float:
 
 def write_all(logs: Path, seconds: float) -> int:
     """Be the ranks; the lines written."""
-    files = [
-        os.open(logs / f"node-0.rank-{rank}.log", os.O_WRONLY | os.O_APPEND)
-        for rank in range(RANKS)
-    ]
+    files = [os.open(logs / f"node-0.rank-{rank}.log", os.O_WRONLY | os.O_APPEND) for rank in range(RANKS)]
     begin, turn = time.monotonic(), 0
     while (now := time.monotonic()) < begin + seconds:
         turn += 1
@@ -90,9 +85,7 @@ def cost(seconds: float) -> dict[str, float]:
         time.sleep(1)
         paths = [str(logs / f"node-0.rank-{rank}.log") for rank in range(RANKS)]
         tail = subprocess.Popen(["tail", "-q", "-n+1", "-F", *paths], stdout=subprocess.PIPE)
-        peer = subprocess.Popen(
-            ["grep", "-c", "loss"], stdin=tail.stdout, stdout=subprocess.DEVNULL
-        )
+        peer = subprocess.Popen(["grep", "-c", "loss"], stdin=tail.stdout, stdout=subprocess.DEVNULL)
         before = cpu_of(process.pid), cpu_of(tail.pid) + cpu_of(peer.pid)
         begin = time.monotonic()
         lines = write_all(logs, seconds)
@@ -177,11 +170,7 @@ def reading(points: int) -> dict[str, float]:
         begin = time.perf_counter()
         metrics.read(most=1000)
         thinned = time.perf_counter() - begin
-        return {
-            "read_s": round(first, 3),
-            "json_loads_s": round(bare, 3),
-            "thin_out_ms": round(1000 * thinned, 1),
-        }
+        return {"read_s": round(first, 3), "json_loads_s": round(bare, 3), "thin_out_ms": round(1000 * thinned, 1)}
 
 
 def main() -> None:

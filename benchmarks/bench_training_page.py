@@ -386,9 +386,7 @@ for writer in writers.values():
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         self._begin = time.monotonic()
         words = [program, "--logdir", str(self._folder), "--port", str(port), "--bind_all"]
-        self._process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def ready_s(self) -> float:
         """Seconds from the start to the last point."""

@@ -37,9 +37,7 @@ def user_of(cluster: KubernetesTestbed, **more: Any) -> Iterator[tuple[Path, dic
     with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as name:
         home = Path(name)
         config = home / "config.toml"
-        write_config(
-            settings_for(cluster, namespace, partition, sub_path=namespace, **more), config
-        )
+        write_config(settings_for(cluster, namespace, partition, sub_path=namespace, **more), config)
         environment = places(home) | cluster.environment | {"HYPERPOD_CONFIG": str(config)}
         try:
             yield home, environment, namespace

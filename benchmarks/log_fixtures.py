@@ -81,15 +81,11 @@ def machine() -> dict[str, Any]:
     import hyperpod_jlab
 
     def first_line(command: list[str]) -> str:
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True
-        ).stdout.splitlines()[0]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "commit": first_line(
-            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-        ),
+        "commit": first_line(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]),
         "hyperpod_jlab": hyperpod_jlab.__version__,
         "python": platform.python_version(),
         "kernel": platform.release(),

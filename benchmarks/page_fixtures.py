@@ -94,11 +94,7 @@ def running(server: LabServer) -> Iterator[LabServer]:
 @contextmanager
 def lab_page() -> Iterator[tuple[Page, LabServer]]:
     """A page at a JupyterLab of its own."""
-    with (
-        scratch() as folder,
-        running(LabServer(folder / "home")) as server,
-        browser_of() as browser,
-    ):
+    with scratch() as folder, running(LabServer(folder / "home")) as server, browser_of() as browser:
         page = browser.new_context(viewport=VIEWPORT).new_page()
         page.set_default_timeout(60_000)
         yield page, server

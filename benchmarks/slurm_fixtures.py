@@ -74,18 +74,14 @@ def version_of(python: str, package: str) -> str:
     return printed([python, "-c", code])
 
 
-def printed(
-    command: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None
-) -> str:
+def printed(command: Sequence[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a command prints, without the newline at the end.
 
     Raises:
         RuntimeError: It fails; with its complaint.
     """
     variables = environment or dict(os.environ)
-    done = subprocess.run(
-        command, check=False, env=variables, cwd=cwd, capture_output=True, text=True
-    )
+    done = subprocess.run(command, check=False, env=variables, cwd=cwd, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{command[:3]}: {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout.strip()

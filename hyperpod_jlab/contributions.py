@@ -94,11 +94,7 @@ def routes() -> tuple[Route, ...]:
 
 def follows() -> dict[str, str]:
     """What the log socket follows: the full name of the function by the field of the message."""
-    return {
-        follow.field: f"{package}.{follow.function}"
-        for package, listed in _listed("FOLLOWS")
-        for follow in listed
-    }
+    return {follow.field: f"{package}.{follow.function}" for package, listed in _listed("FOLLOWS") for follow in listed}
 
 
 def commands() -> tuple[Command, ...]:

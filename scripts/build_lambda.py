@@ -32,9 +32,7 @@ ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's words, and those of wheels."""
 
 PACKAGE = "hyperpod_jlab"
-HANDLERS = tuple(
-    f"{PACKAGE}.admin.lambdas.{name}" for name in ("custom_resource", "new_profile", "reconcile")
-)
+HANDLERS = tuple(f"{PACKAGE}.admin.lambdas.{name}" for name in ("custom_resource", "new_profile", "reconcile"))
 """What of ours is in it: these, and all that they import, inside of functions too."""
 
 REQUIREMENTS = ("pydantic", "boto3", "httpx", "sniffio")

@@ -26,9 +26,7 @@ def main() -> int:
         f"{path}: the name says nothing; name it after what it does"
         for folder in map(Path, FOLDERS)
         for path in sorted(folder.rglob("*"))
-        if path.suffix in CODE_SUFFIXES
-        and BUILT.isdisjoint(path.parts)
-        and path.stem.lower() in NAMES_THAT_SAY_NOTHING
+        if path.suffix in CODE_SUFFIXES and BUILT.isdisjoint(path.parts) and path.stem.lower() in NAMES_THAT_SAY_NOTHING
     ]
     print("\n".join(problems) if problems else "All files keep the house rules.")
     return 1 if problems else 0

@@ -32,9 +32,7 @@ def problems_of(names: list[str]) -> list[str]:
     data = [
         path
         for path in package.rglob("*")
-        if path.is_file()
-        and path.relative_to(package).parts[0] != "labextension"
-        and CACHES.isdisjoint(path.parts)
+        if path.is_file() and path.relative_to(package).parts[0] != "labextension" and CACHES.isdisjoint(path.parts)
     ]
     left_out = [f"left out: {path}" for path in data if path.as_posix() not in names]
     return missing + extra + left_out

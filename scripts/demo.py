@@ -92,9 +92,7 @@ def check_torch(progress: Progress) -> str:
     """Import torch in a process of its own; returns its version."""
     progress.restart()
     command = [sys.executable, "-c", "import torch; print(torch.__version__)"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 out, err = process.communicate(timeout=0.2)
@@ -104,9 +102,7 @@ def check_torch(progress: Progress) -> str:
     progress.clear()
     if process.returncode != 0:
         last = (err.strip().splitlines() or ["no output"])[-1]
-        raise DemoError(
-            f"torch cannot be imported: {last}\nInstall it with: scripts/ensure-torch.sh"
-        )
+        raise DemoError(f"torch cannot be imported: {last}\nInstall it with: scripts/ensure-torch.sh")
     return out.strip()
 
 
@@ -229,17 +225,12 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         ]
         if place.whole is not None:
             steps += [
-                (
-                    f"hpj admin plan --cluster {cluster} --partition-mode per-user --folders {by}",
-                    words,
-                )
+                (f"hpj admin plan --cluster {cluster} --partition-mode per-user --folders {by}", words)
                 for cluster, by, words in _admin_ways(place)
             ]
         if place.kill_kubernetes is not None:
             on_eks = f"--cluster {demo_hyperpod.EKS_CLUSTER}"
-            steps.append(
-                (f"hpj submit -c hostname {on_eks} --follow", "a run on the other cluster")
-            )
+            steps.append((f"hpj submit -c hostname {on_eks} --follow", "a run on the other cluster"))
     width = max(len(command) for command, _ in steps)
     say()
     if place is None:
@@ -250,9 +241,7 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         say(f"  {command:<{width}}  # {words}")
     if place is not None and place.whole is not None:
         say("For admins: the panel's menu opens the Admin page.")
-        say(
-            f"There, under More, create folders with the Jupyter server, and set the mount path to {place.whole}"
-        )
+        say(f"There, under More, create folders with the Jupyter server, and set the mount path to {place.whole}")
     if place is not None:
         say("To make a machine fail and be replaced within two minutes, run:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):
@@ -263,9 +252,7 @@ def _admin_ways(place: demo_hyperpod.Place) -> list[tuple[str, str, str]]:
     """Clusters, by whom folders are looked at, and a word on each."""
     ways = [(demo_hyperpod.CLUSTER, "slurm", "the changes that hpj admin apply would make")]
     if place.kill_kubernetes is not None:
-        ways.append(
-            (demo_hyperpod.EKS_CLUSTER, "kubernetes", "the same, with a Job on the other cluster")
-        )
+        ways.append((demo_hyperpod.EKS_CLUSTER, "kubernetes", "the same, with a Job on the other cluster"))
     return ways
 
 
@@ -360,9 +347,7 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Train a small network on the embedded cluster, and print its logs."
-    )
+    parser = argparse.ArgumentParser(description="Train a small network on the embedded cluster, and print its logs.")
     parser.add_argument("--no-lab", action="store_true", help="do not start JupyterLab")
     parser.add_argument(
         "--hyperpod",
@@ -375,13 +360,9 @@ def main() -> int:
         help="fine-tune a toy language model, through the failure of a node, and evaluate it",
     )
     parser.add_argument(
-        "--no-kubernetes",
-        action="store_true",
-        help="with --hyperpod: start only the cluster with Slurm",
+        "--no-kubernetes", action="store_true", help="with --hyperpod: start only the cluster with Slurm"
     )
-    parser.add_argument(
-        "--admin", action="store_true", help="with --hyperpod: run as an admin of the Studio domain"
-    )
+    parser.add_argument("--admin", action="store_true", help="with --hyperpod: run as an admin of the Studio domain")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)
     try:

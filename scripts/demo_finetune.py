@@ -20,13 +20,7 @@ KILL_AFTER = b"checkpoint step-00000060 written"
 AGENT = re.compile(rb"(?:\x1b\[[\d;]*m)*node\d+\|(?!.*hyperpod: )")
 """What torchrun writes when it is stopped: a traceback of its own."""
 NODES = ["--nodes=2"]
-TRAINING = [
-    "--lr=4e-3",
-    "--batch=32",
-    "--micro-batch=16",
-    "--log-every=10",
-    "--checkpoint-every=20",
-]
+TRAINING = ["--lr=4e-3", "--batch=32", "--micro-batch=16", "--log-every=10", "--checkpoint-every=20"]
 STEPS: tuple[tuple[str, str, list[str], list[str]], ...] = (
     ("A base model: a toy Llama, trained here", "get_model.py", [], []),
     ("Chats as tokens", "prepare_data.py", [], []),

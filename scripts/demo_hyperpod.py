@@ -53,9 +53,7 @@ REGION = "us-west-2"
 GROWING = "research-eks"
 ROLE = "StudioRole"
 _CACHE = os.environ.get("XDG_CACHE_HOME")
-_AS_IT_WAS = (
-    "env -u XDG_CACHE_HOME " if _CACHE is None else f"XDG_CACHE_HOME={shlex.quote(_CACHE)} "
-)
+_AS_IT_WAS = "env -u XDG_CACHE_HOME " if _CACHE is None else f"XDG_CACHE_HOME={shlex.quote(_CACHE)} "
 """For commands that look for what is built: in the space, in which this process is soon, the cache folder is another."""
 
 ADMIN = "admin-"
@@ -109,9 +107,7 @@ def what_is_missing() -> str | None:
 
 
 @contextlib.contextmanager
-def hyperpod_testbed(
-    tell: Tell = lambda _: None, *, kubernetes: bool = True, admin: bool = False
-) -> Iterator[Place]:
+def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True, admin: bool = False) -> Iterator[Place]:
     """Start all of it, and let this process and what it starts be in the space of Studio.
 
     Args:
@@ -154,13 +150,7 @@ def hyperpod_testbed(
         }
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
-        yield Place(
-            _shell(base, variables),
-            f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
-            _kill(eks),
-            why,
-            whole,
-        )
+        yield Place(_shell(base, variables), f"{SCRIPT} node-kill {slurm} ip-10-0-0-1", _kill(eks), why, whole)
 
 
 def _kill(eks: Path | None) -> str | None:
@@ -187,9 +177,7 @@ def _policy(account: Account, *, admin: bool) -> dict[str, Any]:
     return policy(granted, account.partition, REGION, account.account_id)
 
 
-def _mounted(
-    stack: contextlib.ExitStack, base: Path, studio: SimulatedStudio, *, admin: bool
-) -> Path | None:
+def _mounted(stack: contextlib.ExitStack, base: Path, studio: SimulatedStudio, *, admin: bool) -> Path | None:
     """Make the space's partition; for an admin the whole file system too, of which it is a folder."""
     studio.mount_point.mkdir(parents=True)
     if not admin:
@@ -255,9 +243,7 @@ def _programs() -> list[str]:
     return [word for path in sorted(paths) for word in ("--bind", str(path))]
 
 
-def _configuration(
-    base: Path, studio: SimulatedStudio, slurm: Path, eks: Path | None, whole: Path | None
-) -> Path:
+def _configuration(base: Path, studio: SimulatedStudio, slurm: Path, eks: Path | None, whole: Path | None) -> Path:
     lines = [
         f'default_cluster = "{CLUSTER}"',
         "[storage]",

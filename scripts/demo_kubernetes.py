@@ -59,17 +59,7 @@ def kubernetes(folder: Path, partition: Path) -> Iterator[Path]:
         group = f"--group={NAMESPACE}"
         for name in _BEYOND:
             role = f"hyperpod-jlab-{name}"
-            order(
-                SCRIPT,
-                bed,
-                "kubectl",
-                *here,
-                "create",
-                "rolebinding",
-                role,
-                f"--role={role}",
-                group,
-            )
+            order(SCRIPT, bed, "kubectl", *here, "create", "rolebinding", role, f"--role={role}", group)
         everywhere = "hyperpod-jlab-cluster"
         words = ("create", "clusterrolebinding", everywhere, f"--clusterrole={everywhere}", group)
         order(SCRIPT, bed, "kubectl", *words)

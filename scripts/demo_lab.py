@@ -72,9 +72,7 @@ def answers(url: str) -> bool:
 @contextlib.contextmanager
 def lab_process(port: int, token: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """JupyterLab on loopback; its own words go to a log file beside the examples."""
-    display = (
-        sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
+    display = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     command = [sys.executable, "-m", "jupyter", "lab", f"--ServerApp.port={port}"]
     command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.port_retries=0", "--allow-root"]
     command += [f"--ServerApp.root_dir={WORK}", f"--LabApp.workspaces_dir={folder}"]
@@ -82,9 +80,7 @@ def lab_process(port: int, token: str, folder: Path) -> Iterator[subprocess.Pope
     command += [] if display else ["--no-browser"]
     variables = {**os.environ, "JUPYTER_TOKEN": token, "JUPYTER_PREFER_ENV_PATH": "1"}
     with LOG.open("wb") as log:
-        process = subprocess.Popen(
-            command, env=variables, stdout=log, stderr=log, start_new_session=True
-        )
+        process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
     try:
         yield process
     finally:
@@ -111,10 +107,7 @@ def serve() -> int:
                     print(f"demo: JupyterLab did not start; see {LOG}", file=sys.stderr)
                     return 1
                 time.sleep(0.2)
-            print(
-                f"\n4. JupyterLab, with {NOTEBOOK} and the panel open (Ctrl-C ends it):\n   {url}",
-                flush=True,
-            )
+            print(f"\n4. JupyterLab, with {NOTEBOOK} and the panel open (Ctrl-C ends it):\n   {url}", flush=True)
             try:
                 return process.wait()
             except KeyboardInterrupt:

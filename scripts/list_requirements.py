@@ -8,10 +8,7 @@ from pathlib import Path
 def main() -> None:
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    for line in [
-        *project["dependencies"],
-        *(line for name in sys.argv[1:] for line in extras[name]),
-    ]:
+    for line in [*project["dependencies"], *(line for name in sys.argv[1:] for line in extras[name])]:
         print(line)
 
 

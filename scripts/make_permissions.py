@@ -36,9 +36,7 @@ READING = """\
 
 def feature_part(feature: Feature) -> Iterator[str]:
     """A heading, the commands, and a table of the actions."""
-    commands = ", ".join(
-        f"`{command}`" if command.startswith("hpj ") else command for command in feature.commands
-    )
+    commands = ", ".join(f"`{command}`" if command.startswith("hpj ") else command for command in feature.commands)
     changes = ""
     if feature.for_admins:
         changes = " It is for admins and not in the policy below."

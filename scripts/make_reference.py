@@ -146,9 +146,7 @@ class Schema:
             found = {**self.document["$defs"][name], **found}
         return found
 
-    def fields(
-        self, node: Mapping[str, Any], path: str = ""
-    ) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    def fields(self, node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any], bool]]:
         """Every field below an object: its path, its schema, whether it must be given."""
         required = node.get("required", [])
         for name, raw in node.get("properties", {}).items():
@@ -182,9 +180,7 @@ def type_words(node: Mapping[str, Any]) -> str:
     if kind == "object":
         inner = node.get("additionalProperties")
         return f"table of {type_words(inner)}" if isinstance(inner, dict) else "table"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(
-        kind, kind
-    )
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(kind, kind)
     return words + bounds(node)
 
 
@@ -222,9 +218,7 @@ def spec_part() -> str:
     schema = Schema(JobSpec.model_json_schema())
     head = ("field", "option", "type", "default", "meaning")
     parts = [SPEC, "### Fields\n", table(head, spec_rows(schema, schema.document))]
-    parts.append(
-        "### `source`: what to run\n\nThe source has one of these forms. `kind` selects the form.\n"
-    )
+    parts.append("### `source`: what to run\n\nThe source has one of these forms. `kind` selects the form.\n")
     for kind, node in schema.alternatives(schema.document["properties"]["source"]):
         parts.append(f'#### `kind = "{kind}"`\n\n{node["description"]}\n')
         parts.append(table(head, spec_rows(schema, node)))
@@ -234,12 +228,7 @@ def spec_part() -> str:
 def config_rows(schema: Schema, node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Rows of one table of the configuration."""
     for path, field, required in schema.fields(node):
-        yield (
-            f"`{path}`",
-            type_words(field),
-            default_words(field, required),
-            field.get("description", ""),
-        )
+        yield (f"`{path}`", type_words(field), default_words(field, required), field.get("description", ""))
 
 
 def configuration_part() -> str:
@@ -250,9 +239,7 @@ def configuration_part() -> str:
     clusters = next(iter(top["properties"].pop("clusters")["patternProperties"].values()))
     parts = [CONFIGURATION, table(head, config_rows(schema, top))]
     for word, node in schema.alternatives(clusters):
-        parts.append(
-            f'### `[clusters.NAME]` with `orchestrator = "{word}"`\n\n{node["description"]}\n'
-        )
+        parts.append(f'### `[clusters.NAME]` with `orchestrator = "{word}"`\n\n{node["description"]}\n')
         parts.append(table(head, config_rows(schema, node)))
     return "\n".join(parts)
 
@@ -290,9 +277,7 @@ def paragraph(text: str) -> str:
 
 def context_of(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
     """A context with a fixed width, so that the page does not depend on the terminal."""
-    return click.Context(
-        command, info_name=name, parent=parent, terminal_width=1000, max_content_width=1000
-    )
+    return click.Context(command, info_name=name, parent=parent, terminal_width=1000, max_content_width=1000)
 
 
 def commands_part() -> str:
@@ -316,9 +301,7 @@ def magic_part() -> str:
 def states_part() -> str:
     """The section on states."""
     if set(STATE_WORDS) != set(STATES):
-        raise SystemExit(
-            f"states without words, or the other way round: {set(STATE_WORDS) ^ set(STATES)}"
-        )
+        raise SystemExit(f"states without words, or the other way round: {set(STATE_WORDS) ^ set(STATES)}")
     rows = ((f"`{state}`", STATE_WORDS[state]) for state in STATES)
     return "## States\n\n" + table(("state", "meaning"), rows)
 
@@ -332,9 +315,7 @@ def exit_codes_part() -> str:
         raise SystemExit(f"exit codes without words: {found - set(EXIT_WORDS)}")
     head = "## Exit codes\n\nErrors go to stderr. With `--json` the last line of stderr is "
     head += "`{code, message, hint, detail}` in one line of JSON.\n\n"
-    return head + table(
-        ("code", "meaning"), ((f"`{code}`", words) for code, words in EXIT_WORDS.items())
-    )
+    return head + table(("code", "meaning"), ((f"`{code}`", words) for code, words in EXIT_WORDS.items()))
 
 
 def variables_of_a_rank() -> set[str]:
@@ -342,10 +323,7 @@ def variables_of_a_rank() -> set[str]:
     plan: Any = SimpleNamespace(run_id="x", processes=1)
     place: Any = SimpleNamespace(bundle="/bundle", records="/bundle", attempt=1, node_rank=0)
     arguments: Any = SimpleNamespace(nodes=1, master_addr="", master_port=1, task=0)
-    names = {
-        *environment.launcher_variables(plan, place, arguments),
-        *environment.rank_variables(plan, place, 0),
-    }
+    names = {*environment.launcher_variables(plan, place, arguments), *environment.rank_variables(plan, place, 0)}
     return names | {"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER", "OMP_NUM_THREADS"}
 
 
@@ -356,9 +334,7 @@ def environment_part() -> str:
         raise SystemExit(f"variables without words, or the other way round: {sorted(difference)}")
     head = "## The environment of a rank\n\nA rank has the environment of a login on the node, the variables and secrets of the "
     head += "spec, the changes of the setup lines, and these variables.\n\n"
-    return head + table(
-        ("variable", "meaning"), ((f"`{name}`", words) for name, words in VARIABLE_WORDS.items())
-    )
+    return head + table(("variable", "meaning"), ((f"`{name}`", words) for name, words in VARIABLE_WORDS.items()))
 
 
 def render() -> str:

@@ -13,23 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.lambdas.settings import (
-    CLUSTER_PERMISSION,
-    EKS_PERMISSION,
-    Function,
-    rights,
-)
+from hyperpod_jlab.admin.lambdas.settings import CLUSTER_PERMISSION, EKS_PERMISSION, Function, rights
 from hyperpod_jlab.aws import permissions as feature
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "cloudformation"
 
-HERE = {
-    "partition": "${AWS::Partition}",
-    "region": "${AWS::Region}",
-    "account": "${AWS::AccountId}",
-}
+HERE = {"partition": "${AWS::Partition}", "region": "${AWS::Region}", "account": "${AWS::AccountId}"}
 
 OF_THE_DOMAIN = {
     feature.DOMAIN: "arn:{partition}:sagemaker:{region}:{account}:domain/${{DomainId}}",
@@ -51,12 +42,7 @@ LIFECYCLE = "admin-lifecycle"
 OUR_TAGS = "hyperpod-jlab*"
 """The tags by which `admin.reading` knows what is ours: no others may be set or removed."""
 
-TAGGING = {
-    "sagemaker:AddTags",
-    "sagemaker:DeleteTags",
-    "ec2:CreateTags",
-    "ec2:DeleteTags",
-}
+TAGGING = {"sagemaker:AddTags", "sagemaker:DeleteTags", "ec2:CreateTags", "ec2:DeleteTags"}
 
 PASSED_TO = {"iam:PassRole": "sagemaker.amazonaws.com"}
 """To which service a role may be given."""
@@ -179,10 +165,7 @@ def statements(block: Block) -> Iterator[str]:
 def conditions(action: str) -> tuple[str, ...]:
     """The conditions under which an action is allowed, a line each."""
     if action in TAGGING:
-        return (
-            f"ForAllValues:StringLike: {{ aws:TagKeys: '{OUR_TAGS}' }}",
-            "'Null': { aws:TagKeys: 'false' }",
-        )
+        return (f"ForAllValues:StringLike: {{ aws:TagKeys: '{OUR_TAGS}' }}", "'Null': { aws:TagKeys: 'false' }")
     if action in PASSED_TO:
         return (f"StringEquals: {{ iam:PassedToService: {PASSED_TO[action]} }}",)
     return ()
@@ -220,8 +203,7 @@ def filled(text: str, blocks: Iterable[Block]) -> str:
     for block in blocks:
         for kind, lines in (("statements", statements), ("reasons", reasons)):
             mark = re.compile(
-                rf"^( *)# <{kind} {block.name}>\n.*?^ *# </{kind} {block.name}>\n",
-                re.DOTALL | re.MULTILINE,
+                rf"^( *)# <{kind} {block.name}>\n.*?^ *# </{kind} {block.name}>\n", re.DOTALL | re.MULTILINE
             )
             found = mark.search(text)
             if found is None:
@@ -229,9 +211,7 @@ def filled(text: str, blocks: Iterable[Block]) -> str:
                     sys.exit(f"there is no mark # <{kind} {block.name}>")
                 continue
             inside = "".join(f"{found[1]}{line}\n" for line in lines(block))
-            made = (
-                f"{found[1]}# <{kind} {block.name}>\n{inside}{found[1]}# </{kind} {block.name}>\n"
-            )
+            made = f"{found[1]}# <{kind} {block.name}>\n{inside}{found[1]}# </{kind} {block.name}>\n"
             text = text[: found.start()] + made + text[found.end() :]
     version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["version"]
     return re.sub(r"(\n  PackageVersion:\n(?:    .*\n)*?    Default: ).*", rf"\g<1>{version}", text)

@@ -106,9 +106,7 @@ for step in itertools.count(1):
     time.sleep(0.03)
 """
 
-CELL = (
-    f"%%hyperpod --nodes 2 --processes-per-node 2 --launcher python --name train-digits\n{TRAINING}"
-)
+CELL = f"%%hyperpod --nodes 2 --processes-per-node 2 --launcher python --name train-digits\n{TRAINING}"
 BROKEN = 'data = load("digits.csv")\n'
 
 
@@ -367,10 +365,7 @@ def job_pictures(page: Page, folder: Path) -> None:
 
 def slurm_pictures(page: Page, folder: Path) -> None:
     """Those on Slurm."""
-    with (
-        running(*standard_options()) as cluster,
-        slurm_lab(folder / "here", cluster, name=SLURM) as server,
-    ):
+    with running(*standard_options()) as cluster, slurm_lab(folder / "here", cluster, name=SLURM) as server:
         run_id = prepare_slurm(server, cluster)
         open_lab(page, server)
         shoot_slurm(page, run_id)

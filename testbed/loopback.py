@@ -31,9 +31,7 @@ class Handler(BaseHTTPRequestHandler):
         """What came with the request."""
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
-    def answer(
-        self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> None:
+    def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         """Send an answer."""
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -72,9 +70,7 @@ class Loopback:
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._scheme = "http" if tls is None else "https"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def url(self) -> str:
@@ -86,10 +82,7 @@ class Loopback:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.shutdown()
         self._thread.join()

@@ -54,10 +54,7 @@ class MlflowServer:
             raise
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
 
@@ -95,9 +92,7 @@ class MlflowServer:
     def post(self, path: str, document: Mapping[str, Any]) -> dict[str, Any]:
         """Call an operation of its REST API."""
         request = urllib.request.Request(
-            f"{self.url}/api/2.0/mlflow/{path}",
-            json.dumps(document).encode(),
-            {"Content-Type": "application/json"},
+            f"{self.url}/api/2.0/mlflow/{path}", json.dumps(document).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=30) as response:
             found: dict[str, Any] = json.load(response)
@@ -150,10 +145,7 @@ class MlflowGate(Loopback):
         super().__init__(_handler(self))
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.released.set()
         super().__exit__(kind, error, trace)

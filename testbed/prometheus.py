@@ -28,9 +28,7 @@ class Scraped:
     """
 
     times: list[float]
-    families: dict[str, dict[tuple[tuple[str, str], ...], list[float | None]]] = field(
-        default_factory=dict
-    )
+    families: dict[str, dict[tuple[tuple[str, str], ...], list[float | None]]] = field(default_factory=dict)
 
     def gauge(self, name: str, labels: Mapping[str, str], values: Iterable[float | None]) -> None:
         """Add a series; there is a value for each time."""
@@ -108,10 +106,7 @@ class Prometheus:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process is not None:
             self._process.kill()

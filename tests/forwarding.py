@@ -50,9 +50,7 @@ async def start(*words: str, environment: Mapping[str, str]) -> asyncio.subproce
 
 
 @asynccontextmanager
-async def forward(
-    *words: str, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Forward]:
+async def forward(*words: str, environment: Mapping[str, str] | None = None) -> AsyncIterator[Forward]:
     """Forward within the block."""
     process = await start(*words, "--json", environment=environment or {})
     try:

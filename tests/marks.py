@@ -29,34 +29,19 @@ FIXTURES_OF_FOLDERS = {
 }
 """The same for names that mean something else in other folders."""
 
-NEEDS = (
-    *("slurm", "kubernetes", "server", "local", "space", "kernel", "prometheus", "aws"),
-    "torch",
-)
+NEEDS = (*("slurm", "kubernetes", "server", "local", "space", "kernel", "prometheus", "aws"), "torch")
 """All that a test may need; one that needs none of it is a unit test."""
 
 OWN_CLUSTER = {"kueue_cluster", "slurm_start", "with_sudo"}
 """Fixtures that start a cluster beside the shared one; such tests come last in their group."""
 
-FIRST = (
-    "lifecycle",
-    "security",
-    "aws",
-    "admin",
-    "examples",
-    "local",
-    "launcher",
-    "cli",
-    "server",
-)
+FIRST = ("lifecycle", "security", "aws", "admin", "examples", "local", "launcher", "cli", "server")
 """Folders that take long come first: the last files of a run are short ones, so that all workers end at about the same time."""
 
 GROUPS = ("kubernetes", "slurm-1", "slurm-2")
 """Groups of more than a file, the longest first. A group runs in one worker, on one cluster."""
 
-NEVER_AGAIN = re.compile(
-    r"exactly_once|fence|kill|random|fault|inject|rendezvous|moment|broken_submit"
-)
+NEVER_AGAIN = re.compile(r"exactly_once|fence|kill|random|fault|inject|rendezvous|moment|broken_submit")
 """Tests of what must hold at every moment: a second try would hide the one time that it does not."""
 
 

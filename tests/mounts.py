@@ -21,20 +21,7 @@ def on_small_disk(
     apart = ["unshare", "--mount"]
     apart += [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     done = subprocess.run(
-        [
-            *apart,
-            "sh",
-            "-c",
-            _MOUNT,
-            "sh",
-            options,
-            folder,
-            sys.executable,
-            "-m",
-            module,
-            case,
-            folder,
-        ],
+        [*apart, "sh", "-c", _MOUNT, "sh", options, folder, sys.executable, "-m", module, case, folder],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -56,35 +56,21 @@ class Session:
         self.folder = folder
 
     def request(
-        self,
-        command: str = "true",
-        *,
-        run_id: str | None = None,
-        secrets: Mapping[str, str] | None = None,
-        **spec: Any,
+        self, command: str = "true", *, run_id: str | None = None, secrets: Mapping[str, str] | None = None, **spec: Any
     ) -> Request:
         """What to submit: a shell command, or the ``source`` that is given."""
         source = {"kind": "command", "command": command}
         data = {"source": source, **self.defaults, **spec}
-        return Request(
-            parse(JobSpec, data), run_id=run_id, base=self.folder, secrets=dict(secrets or {})
-        )
+        return Request(parse(JobSpec, data), run_id=run_id, base=self.folder, secrets=dict(secrets or {}))
 
     async def submit(
-        self,
-        command: str = "true",
-        *,
-        run_id: str | None = None,
-        secrets: Mapping[str, str] | None = None,
-        **spec: Any,
+        self, command: str = "true", *, run_id: str | None = None, secrets: Mapping[str, str] | None = None, **spec: Any
     ) -> str:
         """Submit a shell command; returns the run id."""
         request = self.request(command, run_id=run_id, secrets=secrets, **spec)
         return await self.hyperpod.submitter.submit(request)
 
-    async def until(
-        self, run_id: str, there: Callable[[Run], bool], deadline: float | None = None
-    ) -> Run:
+    async def until(self, run_id: str, there: Callable[[Run], bool], deadline: float | None = None) -> Run:
         """Wait until a run looks as wanted."""
         limit = deadline if deadline is not None else self.deadline
         end = time.monotonic() + limit
@@ -129,9 +115,7 @@ def write_config(settings: Settings, path: Path) -> None:
 def _toml(table: Mapping[str, Any], name: str = "") -> list[str]:
     """A table as lines: its own values first, then the tables in it."""
     lines = [f"[{name}]"] if name else []
-    lines += [
-        f"{key} = {_toml_value(value)}" for key, value in table.items() if not _is_table(value)
-    ]
+    lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if not _is_table(value)]
     for key, value in table.items():
         if _is_table(value):
             lines += _toml(value, f"{name}.{key}" if name else key)

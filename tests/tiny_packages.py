@@ -33,11 +33,7 @@ def _content(name: str, version: str, extra: dict[str, str]) -> dict[str, str]:
 
 
 def wheel(
-    folder: Path,
-    name: str,
-    version: str = "1.0",
-    tag: str = "py3-none-any",
-    extra: dict[str, str] | None = None,
+    folder: Path, name: str, version: str = "1.0", tag: str = "py3-none-any", extra: dict[str, str] | None = None
 ) -> Path:
     """Put a wheel with one module, whose VERSION is its version, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,19 +49,12 @@ def slow_source(folder: Path, name: str) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     begun, go = folder / f"{name}.begun", folder / f"{name}.go"
     backend = _BACKEND.format(
-        begun=str(begun),
-        go=str(go),
-        file=f"{name}-1.0-py3-none-any.whl",
-        content=_content(name, "1.0", {}),
+        begun=str(begun), go=str(go), file=f"{name}-1.0-py3-none-any.whl", content=_content(name, "1.0", {})
     )
     project = f'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "{name}"\nversion = "1.0"\n'
     info = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
     with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
-        for file, text in (
-            ("pyproject.toml", project),
-            ("backend.py", backend),
-            ("PKG-INFO", info),
-        ):
+        for file, text in (("pyproject.toml", project), ("backend.py", backend), ("PKG-INFO", info)):
             member = tarfile.TarInfo(f"{name}-1.0/{file}")
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))

@@ -32,11 +32,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option that renews the pictures of the docs."""
-    parser.addoption(
-        "--take-pictures",
-        action="store_true",
-        help="replace docs/images/pages (test_pictures.py)",
-    )
+    parser.addoption("--take-pictures", action="store_true", help="replace docs/images/pages (test_pictures.py)")
 
 
 @pytest.fixture(scope="session")

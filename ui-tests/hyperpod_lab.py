@@ -48,8 +48,6 @@ def hyperpod_lab(
             environment["PATH"] = f"{programs}:{Path(PYTHON).parent}:/usr/bin:/bin"
         if mounts is not None:
             environment[VARIABLE] = str(mounts)
-        with lab_server(
-            home, config=config, environment=environment, started_by=started_by
-        ) as server:
+        with lab_server(home, config=config, environment=environment, started_by=started_by) as server:
             yield server, endpoint
     assert endpoint.drift == []

@@ -91,10 +91,7 @@ class Scheduler(threading.Thread):
 
     def lag(self, at: float, said: Counts) -> float:
         """For how long it had not been so what was said at a time; 0: it was so then."""
-        later = next(
-            (index for index, (asked, _, _) in enumerate(self.answers) if asked >= at),
-            len(self.answers),
-        )
+        later = next((index for index, (asked, _, _) in enumerate(self.answers) if asked >= at), len(self.answers))
         until_changed = at
         for _, until, (running, waiting) in reversed(self.answers[: later + 1]):
             if said[0] == running and said[1] in {waiting, None}:
@@ -104,9 +101,7 @@ class Scheduler(threading.Thread):
 
     def slowest(self, begin: float, end: float) -> float:
         """The longest that an answer took in a span of time."""
-        spans = [
-            until - asked for asked, until, _ in self.answers if until >= begin and asked <= end
-        ]
+        spans = [until - asked for asked, until, _ in self.answers if until >= begin and asked <= end]
         return max(spans, default=0.0)
 
 
@@ -114,10 +109,7 @@ def find_lies(page: Page, scheduler: Scheduler) -> list[str]:
     """Where a place of the page said what was not so for longer than `LAG_S`, and where two differed for as long."""
     samples = page.evaluate("() => window.samples")
     assert len(samples) > 50
-    stalls = [
-        0.0,
-        *(later[0] - sooner[0] - STEP_S for sooner, later in itertools.pairwise(samples)),
-    ]
+    stalls = [0.0, *(later[0] - sooner[0] - STEP_S for sooner, later in itertools.pairwise(samples))]
     slowest = scheduler.slowest(samples[0][0], samples[-1][0])
     assert max(*stalls, slowest) <= MAX_STALL_S, (
         f"this machine was too slow to judge: the page stood still for {max(stalls):.1f} s, "

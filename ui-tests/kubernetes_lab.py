@@ -46,9 +46,7 @@ def some_namespace(cluster: KubernetesTestbed, name: str = "") -> Iterator[str]:
         shutil.rmtree(folder_of(cluster, name), ignore_errors=True)
 
 
-def config_for(
-    cluster: KubernetesTestbed, namespace: str, *, claim: bool = True, name: str = CLUSTER
-) -> str:
+def config_for(cluster: KubernetesTestbed, namespace: str, *, claim: bool = True, name: str = CLUSTER) -> str:
     """The configuration of a user whose runs are in a namespace; each has a folder of the partition as their own.
 
     Args:
@@ -61,9 +59,7 @@ def config_for(
     # A text in JSON is one in TOML too.
     lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
     if claim:
-        lines.append(
-            f'storage = {{ claim = "fsx", mount = "/data", sub_path = {json.dumps(namespace)} }}'
-        )
+        lines.append(f'storage = {{ claim = "fsx", mount = "/data", sub_path = {json.dumps(namespace)} }}')
     top = f"[storage]\npath = {json.dumps(str(folder_of(cluster, namespace)))}\n"
     return f"{top}[clusters.{name}]\n" + "\n".join(lines) + "\n"
 

@@ -19,9 +19,7 @@ CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
 CLUSTERS = f"{PANEL} section[aria-label='Clusters']"
 
 #: Whether the kernel of the notebook in front has started and has nothing to do.
-KERNEL_IDLE = (
-    "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
-)
+KERNEL_IDLE = "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
 
 _HIDE = """hidden => {
   Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
@@ -59,9 +57,7 @@ def open_lab(page: Page, server: LabServer) -> None:
     """Open the application, with nothing open in it, and wait until it is there."""
     page.goto(f"{server.page_url}&reset")
     page.wait_for_selector("#jupyterlab-splash", state="detached")
-    page.wait_for_selector(
-        "#main .jp-FileBrowser, #main-panel, .jp-TreePanel, .jp-Launcher", state="attached"
-    )
+    page.wait_for_selector("#main .jp-FileBrowser, #main-panel, .jp-TreePanel, .jp-Launcher", state="attached")
     page.wait_for_function("window.jupyterapp !== undefined")
 
 
@@ -94,9 +90,7 @@ def save(page: Page) -> None:
     page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
 
 
-def execute(
-    page: Page, command: str, arguments: dict[str, object] | None = None, *, keep: bool = True
-) -> object:
+def execute(page: Page, command: str, arguments: dict[str, object] | None = None, *, keep: bool = True) -> object:
     """Execute a command of the application, as an agent does; returns its JSON answer if wanted."""
     return page.evaluate(
         """async ([id, args, keep]) => {
@@ -192,9 +186,7 @@ def log_lines(page: Page, owner: str = CARD) -> list[str]:
 def wait_for_line(page: Page, text: str, owner: str = CARD, timeout: float = 30_000) -> None:
     """Wait until a log's view holds a line."""
     page.wait_for_function(
-        f"([owner, text]) => (({_LOG_ROWS})(owner) ?? []).includes(text)",
-        arg=[owner, text],
-        timeout=timeout,
+        f"([owner, text]) => (({_LOG_ROWS})(owner) ?? []).includes(text)", arg=[owner, text], timeout=timeout
     )
 
 

@@ -107,15 +107,7 @@ class LabServer:
         """Start the server and wait until it answers; each time on the same port, where its pages look for it."""
         if self.port is None:
             self.port = free_port()
-        command = [
-            *self.started_by,
-            PYTHON,
-            "-m",
-            "jupyter",
-            self.application,
-            "--no-browser",
-            "--allow-root",
-        ]
+        command = [*self.started_by, PYTHON, "-m", "jupyter", self.application, "--no-browser", "--allow-root"]
         command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"]
         command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={self.work}"]
         command += [f"--IdentityProvider.token={TOKEN}"]
@@ -124,9 +116,7 @@ class LabServer:
         command += ["--expose-app-in-browser", "--LabApp.news_url=None"]
         command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
         with (self.home / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command, cwd=self.work, env=self.environment, stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen(command, cwd=self.work, env=self.environment, stdout=log, stderr=log)
         deadline = time.monotonic() + START_TIMEOUT
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -21,19 +21,9 @@ def code_cell(source: str, data: object = None) -> dict[str, object]:
     outputs: list[object] = []
     if data is not None:
         outputs.append(
-            {
-                "output_type": "display_data",
-                "metadata": {},
-                "data": {MIME_TYPE: data, "text/plain": ["a run"]},
-            }
+            {"output_type": "display_data", "metadata": {}, "data": {MIME_TYPE: data, "text/plain": ["a run"]}}
         )
-    return {
-        "cell_type": "code",
-        "metadata": {},
-        "execution_count": None,
-        "source": source,
-        "outputs": outputs,
-    }
+    return {"cell_type": "code", "metadata": {}, "execution_count": None, "source": source, "outputs": outputs}
 
 
 def write_notebook(folder: Path, name: str, cells: list[dict[str, object]]) -> str:
@@ -41,12 +31,7 @@ def write_notebook(folder: Path, name: str, cells: list[dict[str, object]]) -> s
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    document = {
-        "cells": cells,
-        "metadata": {"kernelspec": kernel},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
+    document = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     (folder / name).write_text(json.dumps(document))
     return name
 

@@ -12,9 +12,7 @@ from lab_server import LabServer
 DAY_S = 86_400.0
 
 
-def submit_in_the_past(
-    server: LabServer, *arguments: str, days: float, hours: float, attempts: int = 1
-) -> str:
+def submit_in_the_past(server: LabServer, *arguments: str, days: float, hours: float, attempts: int = 1) -> str:
     """Submit a run that ends at once, and move it so many days back, as if it had run so many hours; returns its id.
 
     The server must not run yet: it keeps what it has read.

@@ -38,9 +38,7 @@ def differing_share(one: Image.Image, other: Image.Image) -> float:
     if one.size != other.size:
         return 1.0
     inked, inked_other = _inked(one), _inked(other)
-    differing = ImageChops.lighter(
-        ImageChops.difference(inked, inked_other), _other_colour(one, other)
-    )
+    differing = ImageChops.lighter(ImageChops.difference(inked, inked_other), _other_colour(one, other))
     used = ImageChops.lighter(differing, ImageChops.lighter(inked, inked_other))
     return _count(differing) / max(1, _count(used))
 

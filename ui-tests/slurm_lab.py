@@ -19,9 +19,7 @@ CLUSTER = "slurm"
 TIMEOUT = 60.0
 
 
-def config_for(
-    cluster: SlurmTestbed, transport: str = "here", user: str = "", name: str = CLUSTER
-) -> str:
+def config_for(cluster: SlurmTestbed, transport: str = "here", user: str = "", name: str = CLUSTER) -> str:
     """The configuration of a user of the cluster.
 
     Args:

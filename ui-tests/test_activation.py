@@ -11,9 +11,7 @@ def errors(console: list[str]) -> list[str]:
     """Errors, and those warnings that are about us: the application has some of its own."""
     about_us = ("hyperpod", "shared singleton", "unsatisfied version")
     return [
-        line
-        for line in console
-        if not line.startswith("warning: ") or any(words in line.lower() for words in about_us)
+        line for line in console if not line.startswith("warning: ") or any(words in line.lower() for words in about_us)
     ]
 
 

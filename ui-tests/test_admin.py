@@ -109,11 +109,7 @@ def sound(page: Page, console: list[str]) -> None:
 
 
 def test_the_plan_and_the_question(
-    account: tuple[LabServer, Endpoint],
-    page: Page,
-    console: list[str],
-    disk: Path,
-    tmp_path: Path,
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str], disk: Path, tmp_path: Path
 ) -> None:
     server, aws = account
     profiles = aws.account.profiles
@@ -144,11 +140,7 @@ def test_the_plan_and_the_question(
 
 
 def test_apply_toggle_and_take_back(
-    account: tuple[LabServer, Endpoint],
-    page: Page,
-    console: list[str],
-    disk: Path,
-    tmp_path: Path,
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str], disk: Path, tmp_path: Path
 ) -> None:
     server, aws = account
     profiles = aws.account.profiles
@@ -219,9 +211,7 @@ def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
     aws.account.update_time = timedelta(seconds=0.1)
     show_plan(again, "One folder per user profile", disk)
     confirm(other, again, "Apply changes")
-    assert aws.account.profiles[DOMAIN, "user-39"].file_systems == [
-        lustre_at(FILE_SYSTEM, "/user-39")
-    ]
+    assert aws.account.profiles[DOMAIN, "user-39"].file_systems == [lustre_at(FILE_SYSTEM, "/user-39")]
     assert [line for line in console if "exception" in line] == []
 
 
@@ -234,9 +224,7 @@ def test_what_changed_since_is_shown_before_it_is_done(
     aws.account.profiles[DOMAIN, "grace"] = Profile()
     shown.get_by_role("button", name="Apply changes…").click()
     page.get_by_role("dialog").get_by_role("button", name="Apply changes", exact=True).click()
-    expect(status(shown)).to_contain_text(
-        "Nothing was applied because the domain changed since the preview"
-    )
+    expect(status(shown)).to_contain_text("Nothing was applied because the domain changed since the preview")
     expect(row(shown, "profile grace")).to_be_visible()
     assert aws.account.profiles[DOMAIN, "bob"].file_systems == []
     confirm(page, shown, "Apply changes")
@@ -275,9 +263,7 @@ def test_who_makes_folders_and_what_was_broken_off(
     page.screenshot(path=tmp_path / "admin-folders-dark.png", full_page=True)
 
 
-def test_others_do_not_see_it(
-    account: tuple[LabServer, Endpoint], page: Page, tmp_path: Path
-) -> None:
+def test_others_do_not_see_it(account: tuple[LabServer, Endpoint], page: Page, tmp_path: Path) -> None:
     server, aws = account
     aws.faults.deny(UPDATE)
     open_lab(page, server)
@@ -308,9 +294,7 @@ def test_a_narrow_pane_holds_all_but_the_table(
     account: tuple[LabServer, Endpoint], page: Page, disk: Path, tmp_path: Path
 ) -> None:
     server, aws = account
-    aws.account.domains[
-        DOMAIN
-    ].name = "a-domain-with-a-name-as-long-as-sagemaker-takes-them-63-letters"
+    aws.account.domains[DOMAIN].name = "a-domain-with-a-name-as-long-as-sagemaker-takes-them-63-letters"
     page.set_viewport_size({"width": 700, "height": 900})
     shown = opened(page, server)
     expect(shown.get_by_label("Studio domain")).to_contain_text("63-letters")
@@ -321,9 +305,7 @@ def test_a_narrow_pane_holds_all_but_the_table(
 
 
 @pytest.mark.full
-def test_five_hundred_profiles_stay_quick(
-    account: tuple[LabServer, Endpoint], page: Page, disk: Path
-) -> None:
+def test_five_hundred_profiles_stay_quick(account: tuple[LabServer, Endpoint], page: Page, disk: Path) -> None:
     server, aws = account
     for number in range(500):
         aws.account.profiles[DOMAIN, f"user-{number:03}"] = Profile()

@@ -98,9 +98,7 @@ def test_what_is_shown_is_written_and_the_panel_has_the_cluster(
     connected = page.locator(CLUSTERS).get_by_role("listitem").filter(has_text="research")
     connected = connected.filter(has_not_text="eks")
     expect(connected).to_have_count(1)
-    expect(page.locator(CLUSTERS).get_by_role("button", name="Connect", exact=True)).to_have_count(
-        0
-    )
+    expect(page.locator(CLUSTERS).get_by_role("button", name="Connect", exact=True)).to_have_count(0)
     expect(page.locator(CLUSTER_PAGE).get_by_role("tab", name="Jobs")).to_be_visible()
     # And it goes again.
     connected.click(button="right")

@@ -91,9 +91,7 @@ def test_examined_on_this_machine_alone_with_a_tiny_job(
     sound(page, console)
 
 
-def test_all_pages_share_one_examination_which_can_be_stopped(
-    account: tuple[LabServer, Endpoint], page: Page
-) -> None:
+def test_all_pages_share_one_examination_which_can_be_stopped(account: tuple[LabServer, Endpoint], page: Page) -> None:
     server, aws = account
     aws.faults.slow["sts:GetCallerIdentity"] = 20.0
     open_lab(page, server)
@@ -133,11 +131,7 @@ def test_what_is_wrong_says_who_mends_it_and_how(
     expect(shown.get_by_role("status")).to_contain_text("Checks finished.", timeout=TIMEOUT_MS)
     expect(button).to_be_visible(timeout=TIMEOUT_MS)
     # Not those that only wait for what was denied.
-    denied = (
-        shown.get_by_role("listitem")
-        .filter(has_text=LIST)
-        .filter(has_text="Ask your administrator:")
-    )
+    denied = shown.get_by_role("listitem").filter(has_text=LIST).filter(has_text="Ask your administrator:")
     denied = denied.first
     expect(denied.locator("[data-state='unknown']")).to_have_text("could not be checked")
     failed = shown.locator("ul li[data-level='fail']")

@@ -6,16 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from hyperpod_lab import hyperpod_lab
-from lab_page import (
-    CLUSTER_PAGE,
-    CLUSTERS,
-    PANEL,
-    execute,
-    open_lab,
-    row,
-    use_theme,
-    violations,
-)
+from lab_page import CLUSTER_PAGE, CLUSTERS, PANEL, execute, open_lab, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 
@@ -72,12 +63,8 @@ def sound(page: Page, console: list[str]) -> None:
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
 
 
-def test_from_the_panel_to_the_instances_of_a_cluster(
-    section: Locator, page: Page, console: list[str]
-) -> None:
-    expect(item(section, "ml-cluster").get_by_role("img").first).to_have_accessible_name(
-        "not connected"
-    )
+def test_from_the_panel_to_the_instances_of_a_cluster(section: Locator, page: Page, console: list[str]) -> None:
+    expect(item(section, "ml-cluster").get_by_role("img").first).to_have_accessible_name("not connected")
     expect(item(section, "first-try")).to_contain_text("Lifecycle scripts did not run successfully")
     shown = open_cluster(section, "ml-cluster")
     expect(shown.locator(".jp-HyperPod-PageHead")).to_contain_text("in service")
@@ -101,9 +88,7 @@ def test_from_the_panel_to_the_instances_of_a_cluster(
     sound(page, console)
 
 
-def test_the_rows_stay_when_a_right_is_taken_away(
-    section: Locator, page: Page, aws: Endpoint
-) -> None:
+def test_the_rows_stay_when_a_right_is_taken_away(section: Locator, page: Page, aws: Endpoint) -> None:
     aws.faults.deny(LIST)
     section.page.get_by_role("button", name=REFRESH).click()
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_be_visible()
@@ -114,9 +99,7 @@ def test_the_rows_stay_when_a_right_is_taken_away(
     expect(section.get_by_text(f"you do not have the permission {LIST}")).to_have_count(0)
 
 
-def test_nothing_is_asked_while_the_section_is_folded(
-    section: Locator, page: Page, aws: Endpoint
-) -> None:
+def test_nothing_is_asked_while_the_section_is_folded(section: Locator, page: Page, aws: Endpoint) -> None:
     section.get_by_role("button", name="Clusters", exact=True).click()
     expect(section.get_by_role("listitem")).to_have_count(0)
     before = len(aws.calls)
@@ -124,9 +107,7 @@ def test_nothing_is_asked_while_the_section_is_folded(
     assert len(aws.calls) == before
 
 
-def test_without_an_account_nothing_is_said_of_aws(
-    lab: LabServer, page: Page, console: list[str]
-) -> None:
+def test_without_an_account_nothing_is_said_of_aws(lab: LabServer, page: Page, console: list[str]) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
     expect(page.locator(PANEL).get_by_text("Only this machine is configured")).to_be_visible()

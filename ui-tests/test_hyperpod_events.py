@@ -106,11 +106,7 @@ def sound(page: Page, part: str, console: list[str]) -> None:
 
 
 def test_the_events_of_a_cluster_and_why_one_of_them_came(
-    account: tuple[LabServer, Endpoint],
-    page: Page,
-    aws: Endpoint,
-    eks: Cluster,
-    console: list[str],
+    account: tuple[LabServer, Endpoint], page: Page, aws: Endpoint, eks: Cluster, console: list[str]
 ) -> None:
     shown = open_events(account, page, "research-eks")
     expect(shown.get_by_text("3 rows")).to_be_visible()
@@ -168,11 +164,7 @@ def test_a_cluster_of_which_aws_keeps_no_events_has_no_tab_for_them(
 
 
 def test_a_nodes_logs_from_its_row_followed_searched_and_chosen(
-    account: tuple[LabServer, Endpoint],
-    page: Page,
-    aws: Endpoint,
-    node: Node,
-    console: list[str],
+    account: tuple[LabServer, Endpoint], page: Page, aws: Endpoint, node: Node, console: list[str]
 ) -> None:
     write(aws, "DeepHealthCheckResults/check-1", "instance stress passed")
     open_lab(page, account[0])
@@ -188,9 +180,7 @@ def test_a_nodes_logs_from_its_row_followed_searched_and_chosen(
     expect(lines.get_by_text("health", exact=True)).to_be_visible()
     # A line has its day and time.
     day = datetime.now().astimezone().strftime("%b")
-    expect(lines.locator(".jp-HyperPod-LogRow-time").first).to_have_text(
-        re.compile(rf"{day} \d\d \d\d:\d\d:\d\d")
-    )
+    expect(lines.locator(".jp-HyperPod-LogRow-time").first).to_have_text(re.compile(rf"{day} \d\d \d\d:\d\d:\d\d"))
     expect(logs).to_contain_text("Following new lines.")
     rest = f"{node.group}/{node.instance_id}"
     write(aws, f"LifecycleConfig/{rest}", "a line that comes while somebody looks")

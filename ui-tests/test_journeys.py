@@ -92,9 +92,7 @@ def test_reload_of_the_run_page_in_mid_stream(page: Page, lab: LabServer) -> Non
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_panel_page_and_card_are_accessible(
-    page: Page, lab: LabServer, failed_run: str, theme: str
-) -> None:
+def test_panel_page_and_card_are_accessible(page: Page, lab: LabServer, failed_run: str, theme: str) -> None:
     name = write_notebook(lab.work, "axe.ipynb", [code_cell("boom", run_output(failed_run))])
     open_notebook(page, lab, name)
     use_theme(page, theme)
@@ -165,9 +163,7 @@ def test_every_string_can_be_translated(page: Page, marked_lab: LabServer) -> No
     cluster_page.get_by_role("tab").nth(1).click()
     expect(cluster_page.get_by_role("table").first).to_be_visible()
     found += untranslatable(cluster_page)
-    page.evaluate(
-        "() => void window.jupyterapp.commands.execute('hyperpod:submit', {path: 'marked.ipynb'})"
-    )
+    page.evaluate("() => void window.jupyterapp.commands.execute('hyperpod:submit', {path: 'marked.ipynb'})")
     dialog = page.locator(".jp-HyperPod-SubmitDialog")
     for button in dialog.locator(".jp-HyperPod-ToggleBar-button").all():
         button.click()

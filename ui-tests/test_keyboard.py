@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from lab_page import (
-    CLUSTER_PAGE,
-    DIALOG,
-    PANEL,
-    RUN_PAGE,
-    expect_state,
-    open_lab,
-    tab_to,
-    violations,
-)
+from lab_page import CLUSTER_PAGE, DIALOG, PANEL, RUN_PAGE, expect_state, open_lab, tab_to, violations
 from lab_server import LabServer
 from notebooks import code_cell, write_notebook
 from playwright.sync_api import Locator, Page, Route, expect

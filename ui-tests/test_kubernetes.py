@@ -7,15 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kubernetes_lab import (
-    CLUSTER,
-    any_cluster,
-    grant,
-    kubernetes_lab,
-    open_cluster,
-    some_namespace,
-    submit,
-)
+from kubernetes_lab import CLUSTER, any_cluster, grant, kubernetes_lab, open_cluster, some_namespace, submit
 from lab_page import (
     CLUSTER_PAGE,
     DIALOG,
@@ -71,9 +63,7 @@ def admin_lab(
 def user_lab(cluster: KubernetesTestbed, namespace: str, tmp_path: Path) -> Iterator[LabServer]:
     """Of someone with the smallest role, whose pods mount nothing."""
     kubeconfig = grant(cluster, namespace)
-    with kubernetes_lab(
-        tmp_path / "home", cluster, namespace, kubeconfig=kubeconfig, claim=False
-    ) as server:
+    with kubernetes_lab(tmp_path / "home", cluster, namespace, kubeconfig=kubeconfig, claim=False) as server:
         yield server
 
 
@@ -187,18 +177,14 @@ def test_few_rights_and_no_shared_storage(page: Page, user_lab: LabServer, names
         wait_for_line(page, f"hello from {rank}", RUN_PAGE, timeout=SLOW)
     expect_state(shown, "succeeded", timeout=SLOW)
     shown = open_cluster(page, "Nodes")
-    expect(shown.get_by_role("note").first).to_contain_text(
-        "you do not have the permission to list nodes"
-    )
+    expect(shown.get_by_role("note").first).to_contain_text("you do not have the permission to list nodes")
     expect(shown.get_by_role("alert")).to_have_count(0)
     assert violations(page, CLUSTER_PAGE) == []
     shown = open_cluster(page, "Jobs")
     # The page's head says it too, once it has read the overview.
     jobs = shown.get_by_role("tabpanel", name="Jobs")
     hidden = jobs.get_by_role("note").filter(has_text="in all namespaces")
-    expect(hidden).to_contain_text(
-        "you do not have the permission to list pytorchjobs.kubeflow.org"
-    )
+    expect(hidden).to_contain_text("you do not have the permission to list pytorchjobs.kubeflow.org")
 
 
 @pytest.mark.full
@@ -216,9 +202,7 @@ def test_an_image_that_is_none_is_told_in_words(page: Page, admin_lab: LabServer
 
 @pytest.mark.full
 @pytest.mark.own_cluster
-def test_an_api_server_that_is_gone(
-    page: Page, admin_lab: LabServer, cluster: KubernetesTestbed
-) -> None:
+def test_an_api_server_that_is_gone(page: Page, admin_lab: LabServer, cluster: KubernetesTestbed) -> None:
     run_id = submit(admin_lab, "echo begun; sleep 20; echo over", "--name", "survivor")
     open_lab(page, admin_lab)
     shown = open_cluster(page, "Jobs")

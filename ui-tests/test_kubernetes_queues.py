@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kubernetes_lab import (
-    any_cluster,
-    kubernetes_lab,
-    open_cluster,
-    some_namespace,
-    submit,
-)
+from kubernetes_lab import any_cluster, kubernetes_lab, open_cluster, some_namespace, submit
 from lab_page import (
     CLUSTER_PAGE,
     RUN_PAGE,
@@ -57,9 +51,7 @@ def namespace(cluster: KubernetesTestbed) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def lab(
-    cluster: KubernetesTestbed, namespace: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabServer]:
+def lab(cluster: KubernetesTestbed, namespace: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     """Of someone who may do and see all."""
     with kubernetes_lab(tmp_path_factory.mktemp("kueue") / "home", cluster, namespace) as server:
         yield server
@@ -102,9 +94,7 @@ def test_a_run_waits_for_quota_and_is_held(page: Page, lab: LabServer) -> None:
 
     queues = open_cluster(page, "Queues")
     refresh_until(queues, row(queues, "training").get_by_text(f"{GPU}: 3 of 4 in use; 1 free"))
-    expect(row(queues, "training").locator('.jp-HyperPod-Bar-part[data-use="used"]')).to_have_count(
-        1
-    )
+    expect(row(queues, "training").locator('.jp-HyperPod-Bar-part[data-use="used"]')).to_have_count(1)
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         use_theme(page, theme)
         assert violations(page, CLUSTER_PAGE) == []

@@ -42,9 +42,7 @@ def picture(page: Page, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}.png")
 
 
-def test_charts_of_a_cluster_and_of_a_node(
-    account: tuple[LabServer, Endpoint], page: Page, console: list[str]
-) -> None:
+def test_charts_of_a_cluster_and_of_a_node(account: tuple[LabServer, Endpoint], page: Page, console: list[str]) -> None:
     lab, aws = account
     open_lab(page, lab)
     execute(page, "hyperpod:open-metrics", {"cluster": "research-eks"})
@@ -61,9 +59,7 @@ def test_charts_of_a_cluster_and_of_a_node(
     shown.get_by_label("Time").select_option("Last 6 hours")
     expect(charts).to_have_count(13)
     page.wait_for_timeout(1000)
-    assert [call.action for call in aws.calls[before:]] == [
-        *("sagemaker:DescribeCluster", "cloudwatch:GetMetricData"),
-    ]
+    assert [call.action for call in aws.calls[before:]] == [*("sagemaker:DescribeCluster", "cloudwatch:GetMetricData")]
     node = aws.account.clusters[REGION][1].nodes[0].instance_id
     execute(page, "hyperpod:open-metrics", {"cluster": "research-eks", "node": node})
     expect(page.get_by_role("heading", name=f"Metrics of {node}")).to_be_visible()

@@ -143,15 +143,11 @@ def test_a_right_that_is_missing_is_named_and_the_action_is_off(
     results = shown.get_by_role("list", name="Results")
     expect(results).to_contain_text(f"you do not have the permission {REBOOT}")
     expect(reboot).to_have_attribute("aria-disabled", "true")
-    expect(reboot).to_have_accessible_description(
-        re.compile(f"you do not have the permission {REBOOT}")
-    )
+    expect(reboot).to_have_accessible_description(re.compile(f"you do not have the permission {REBOOT}"))
     # So is what no scheduler does here, without being tried.
     drain = shown.get_by_role("button", name="Drain…")
     expect(drain).to_have_attribute("aria-disabled", "true")
-    note = shown.get_by_role("note").filter(
-        has_text="cannot drain: ml-cluster is not in your configuration"
-    )
+    note = shown.get_by_role("note").filter(has_text="cannot drain: ml-cluster is not in your configuration")
     expect(note).to_have_count(1)
     sound(page, console, CLUSTER_PAGE)
     shown.get_by_role("button", name="Close").click()
@@ -184,9 +180,7 @@ def test_many_nodes_go_in_batches_and_can_be_stopped_between(
     expect(shown.get_by_text("30 nodes selected")).to_be_visible()
 
 
-def test_a_terminal_on_a_node(
-    account: tuple[LabServer, Endpoint], aws: Endpoint, programs: Path, page: Page
-) -> None:
+def test_a_terminal_on_a_node(account: tuple[LabServer, Endpoint], aws: Endpoint, programs: Path, page: Page) -> None:
     worker = instances(aws, "worker-group-1")[0]
     heard = programs.parent / "heard"
     script = f'#!/bin/sh\nprintf "<%s>" "$@" >{heard}.new\nmv {heard}.new {heard}\n'
@@ -208,11 +202,7 @@ def test_a_terminal_on_a_node(
 
 
 def test_the_command_for_a_terminal_where_programs_are_missing(
-    account: tuple[LabServer, Endpoint],
-    aws: Endpoint,
-    programs: Path,
-    page: Page,
-    console: list[str],
+    account: tuple[LabServer, Endpoint], aws: Endpoint, programs: Path, page: Page, console: list[str]
 ) -> None:
     worker = instances(aws, "worker-group-1")[0]
     shown = open_nodes(page, account[0])
@@ -220,18 +210,14 @@ def test_the_command_for_a_terminal_where_programs_are_missing(
     page.keyboard.press("Enter")
     asked = page.locator(DIALOG)
     expect(asked).to_contain_text("session-manager-plugin: its Session Manager plugin")
-    expect(asked.locator("pre")).to_contain_text(
-        "aws ssm start-session --target sagemaker-cluster:"
-    )
+    expect(asked.locator("pre")).to_contain_text("aws ssm start-session --target sagemaker-cluster:")
     expect(asked.locator("pre")).to_contain_text(f"_worker-group-1-{worker} --region {REGION}")
     sound(page, console, DIALOG)
     asked.get_by_role("button", name="Close").click()
     expect(page.locator(".jp-Terminal")).to_have_count(0)
 
 
-def test_a_terminal_that_cannot_be_had_says_why(
-    account: tuple[LabServer, Endpoint], aws: Endpoint, page: Page
-) -> None:
+def test_a_terminal_that_cannot_be_had_says_why(account: tuple[LabServer, Endpoint], aws: Endpoint, page: Page) -> None:
     shown = open_nodes(page, account[0])
     aws.faults.deny("sagemaker:ListClusterNodes")
     shown.get_by_role("button", name="Open a terminal on").first.click()
@@ -240,9 +226,7 @@ def test_a_terminal_that_cannot_be_had_says_why(
     asked.get_by_role("button").click()
 
 
-def test_commands_answer_in_json(
-    account: tuple[LabServer, Endpoint], aws: Endpoint, page: Page
-) -> None:
+def test_commands_answer_in_json(account: tuple[LabServer, Endpoint], aws: Endpoint, page: Page) -> None:
     open_lab(page, account[0])
     worker = instances(aws, "worker-group-1")[0]
     order = {"cluster": "ml-cluster", "action": "reboot", "nodes": [worker]}
@@ -250,8 +234,7 @@ def test_commands_answer_in_json(
     assert plan["nodes"][0]["instance"] == worker
     assert sent(aws) == []
     page.evaluate(
-        "order => { window.done = window.jupyterapp.commands.execute('hyperpod:act-on-nodes', order); }",
-        order,
+        "order => { window.done = window.jupyterapp.commands.execute('hyperpod:act-on-nodes', order); }", order
     )
     page.locator(DIALOG).get_by_role("button", name="Reboot 1 node").click()
     done = page.evaluate("() => window.done")
@@ -260,9 +243,7 @@ def test_commands_answer_in_json(
 
 
 @pytest.fixture(scope="module")
-def attached(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[LabServer, AttachedSlurm]]:
+def attached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LabServer, AttachedSlurm]]:
     """A cluster of the account with a real Slurm behind it, which the configuration knows."""
     install("22.05")
     with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:

@@ -27,10 +27,7 @@ def jobs_lab(tmp_path: Path) -> Iterator[LabServer]:
 @pytest.mark.timeout(300)
 def test_a_job_runs_on_the_cluster_and_outlives_the_server(page: Page, jobs_lab: LabServer) -> None:
     gate = jobs_lab.home / "gate"
-    waiting = (
-        "import pathlib, time\n"
-        f"while not pathlib.Path({str(gate)!r}).exists():\n    time.sleep(0.1)\n"
-    )
+    waiting = f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists():\n    time.sleep(0.1)\n"
     cells = [code_cell("lr = 0.1"), code_cell(f"{waiting}print('the rate is', lr)")]
     cells[0]["metadata"] = {"tags": ["parameters"]}
     write_notebook(jobs_lab.work, "train.ipynb", cells)

@@ -57,9 +57,7 @@ def test_outputs_grow_and_never_run_scripts(page: Page, lab: LabServer) -> None:
     # As a file: with all outputs, not trusted by the server, and a second one beside it.
     for file in (f"shown-{run_id}-rank-1.ipynb", f"shown-{run_id}-rank-1-2.ipynb"):
         open_run(page, run_id).get_by_role("button", name="Open as notebook").click()
-        expect(
-            page.locator(".jp-NotebookPanel:visible").get_by_text("went on", exact=True)
-        ).to_be_visible()
+        expect(page.locator(".jp-NotebookPanel:visible").get_by_text("went on", exact=True)).to_be_visible()
         document = json.loads((lab.work / file).read_text())
         assert "ZeroDivisionError" in json.dumps(document["cells"][-1]["outputs"])
     assert page.evaluate("window.attacked") is None

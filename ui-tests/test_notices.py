@@ -24,16 +24,12 @@ TOAST = ".Toastify__toast"
 PREVIEW = ".lm-TabBar-tab[data-hyperpod-preview='true']"
 
 
-def test_runs_end_in_one_notification_and_share_a_preview(
-    page: Page, lab: LabServer, tmp_path: Path
-) -> None:
+def test_runs_end_in_one_notification_and_share_a_preview(page: Page, lab: LabServer, tmp_path: Path) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
     go = tmp_path / "go"
     wait = f"until [ -e '{go}' ]; do sleep 0.2; done"
-    runs = [
-        lab.hpj("submit", "-c", f"{wait}; exit {code}", "--name", "sweep") for code in (0, 1, 0)
-    ]
+    runs = [lab.hpj("submit", "-c", f"{wait}; exit {code}", "--name", "sweep") for code in (0, 1, 0)]
     rows = page.locator(f"{PANEL} .jp-HyperPod-Row")
     for run_id in runs:  # the end of a run that the page never saw is no news
         expect(rows.locator(f"[data-row='{run_id}']")).to_be_visible()

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from lab_page import (
-    CARD,
-    expect_state,
-    log_lines,
-    open_notebook,
-    restart_kernel,
-    run_all,
-    save,
-    wait_for_line,
-)
+from lab_page import CARD, expect_state, log_lines, open_notebook, restart_kernel, run_all, save, wait_for_line
 from lab_server import LabServer
 from notebooks import LOAD, code_cell, counting, run_output, saved_outputs, write_notebook
 from playwright.sync_api import Page, Request, WebSocket, expect

@@ -136,9 +136,7 @@ def submit_form(page: Page, world: World) -> None:
 
 def notebook(page: Page, world: World) -> None:
     execute(page, "docmanager:open", {"path": "digits.ipynb"}, keep=False)
-    expect(
-        page.locator(".jp-Notebook:visible").get_by_text("digits on local").first
-    ).to_be_visible()
+    expect(page.locator(".jp-Notebook:visible").get_by_text("digits on local").first).to_be_visible()
     expect(page.get_by_text("| Idle")).to_be_visible()
 
 
@@ -202,9 +200,7 @@ def unstable_boxes(page: Page) -> list[tuple[int, int, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def pictures(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Taken]]:
+def pictures(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Taken]]:
     """All pages, as they are now."""
     folder = tmp_path_factory.mktemp("pictures")
     with running(*standard_options()) as slurm:
@@ -268,7 +264,5 @@ def test_a_broken_layout_is_seen() -> None:
     white_card.paste("white", (305, 130, 455, 230))
     for broken in (wider_panel, without_column):
         assert differing_share(intact, broken) > MAX_SHARE
-    assert (
-        differing_share(load_picture(STORED / "cluster-overview-dark.png"), white_card) > MAX_SHARE
-    )
+    assert differing_share(load_picture(STORED / "cluster-overview-dark.png"), white_card) > MAX_SHARE
     assert differing_share(intact, load_picture(STORED / "cluster-jobs-dark.png")) > MAX_SHARE

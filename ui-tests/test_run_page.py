@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from lab_page import (
-    RUN_PAGE,
-    expect_state,
-    open_lab,
-    open_run,
-    run_tab,
-    use_theme,
-    violations,
-)
+from lab_page import RUN_PAGE, expect_state, open_lab, open_run, run_tab, use_theme, violations
 from lab_server import LabServer
 from notebooks import code_cell, write_notebook
 from playwright.sync_api import Page, expect
@@ -57,9 +49,7 @@ def test_how_much_memory_a_rank_uses(page: Page, lab: LabServer) -> None:
     expect_state(shown, "cancelled")
 
 
-def test_a_failure_is_told_once_with_its_lines(
-    page: Page, lab: LabServer, console: list[str]
-) -> None:
+def test_a_failure_is_told_once_with_its_lines(page: Page, lab: LabServer, console: list[str]) -> None:
     (lab.work / "weights.bin").write_bytes(bytes(2000))
     cells = [code_cell("x = 1"), code_cell("def step(n):\n    return n / 0\n\nstep(1)")]
     name = write_notebook(lab.work, "fails.ipynb", cells)

@@ -55,18 +55,14 @@ def slurm(cluster: SlurmTestbed) -> Iterator[SlurmTestbed]:
 
 
 @pytest.fixture(scope="module")
-def root_lab(
-    cluster: SlurmTestbed, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabServer]:
+def root_lab(cluster: SlurmTestbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     """On a machine with Slurm's client; root may do all."""
     with slurm_lab(tmp_path_factory.mktemp("here") / "home", cluster) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def alice_lab(
-    cluster: SlurmTestbed, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabServer]:
+def alice_lab(cluster: SlurmTestbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
     """Of alice, who reaches the cluster by ssh."""
     with slurm_lab(tmp_path_factory.mktemp("ssh") / "home", cluster, "ssh", "alice") as server:
         yield server
@@ -111,9 +107,7 @@ def test_a_cell_runs_on_two_nodes(page: Page, slurm: SlurmTestbed, root_lab: Lab
     script = dialog.get_by_role("button", name="sbatch.sh")
     expect(script).to_be_visible()
     findings = dialog.locator("[data-findings]")
-    expect(findings).to_contain_text(
-        "No queue is given, and the default queue dev contains all nodes"
-    )
+    expect(findings).to_contain_text("No queue is given, and the default queue dev contains all nodes")
     expect(findings).to_contain_text("Choose a queue")
     queue = dialog.locator('[data-field="queue"]')
     expect(queue.locator("option")).to_have_count(2)
@@ -186,9 +180,7 @@ def test_the_cluster_page(page: Page, slurm: SlurmTestbed, root_lab: LabServer) 
     shown = open_cluster(page, "Nodes")
     refresh_until(shown, row(shown, "node3").locator('[data-use="used"]'), 3)
     expect(row(shown, "node3").locator('[data-use="free"]')).to_have_count(5)
-    expect(row(shown, "node3").get_by_role("img")).to_have_accessible_name(
-        re.compile("5 of 8 free; in use: 0, 1, 2")
-    )
+    expect(row(shown, "node3").get_by_role("img")).to_have_accessible_name(re.compile("5 of 8 free; in use: 0, 1, 2"))
     expect(row(shown, "node4")).to_contain_text("drained")
     expect(row(shown, "node4")).to_contain_text("GPU 3 is off (root")
     expect(row(shown, "node4").locator('[data-use="off"]')).to_have_count(8)
@@ -239,9 +231,7 @@ def test_why_a_run_waits(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -
     expect_state(shown, "succeeded", timeout=SLOW)
 
 
-def test_a_requeue_goes_on_in_the_same_log(
-    page: Page, slurm: SlurmTestbed, root_lab: LabServer
-) -> None:
+def test_a_requeue_goes_on_in_the_same_log(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
     again = 'echo "began as $SLURM_RESTART_COUNT"; [ "$SLURM_RESTART_COUNT" = 1 ] || sleep 300'
     run_id = submit(root_lab, again, "--name", "again", "--nodes", "2", "--queue", "batch")
     open_lab(page, root_lab)
@@ -265,9 +255,7 @@ def test_a_requeue_goes_on_in_the_same_log(
     assert violations(page, RUN_PAGE) == []
 
 
-def test_own_and_others_jobs_in_the_table(
-    page: Page, slurm: SlurmTestbed, alice_lab: LabServer
-) -> None:
+def test_own_and_others_jobs_in_the_table(page: Page, slurm: SlurmTestbed, alice_lab: LabServer) -> None:
     own = [sbatch(slurm, "-t30", "--begin=now+1hour", user="alice") for _ in range(2)]
     other = sbatch(slurm, "-t30", "--hold", user="bob")
     open_lab(page, alice_lab)
@@ -306,9 +294,7 @@ def test_own_and_others_jobs_in_the_table(
     assert look(slurm, other, "%T") == "PENDING"
 
 
-def test_the_keyboard_alone_holds_a_job(
-    page: Page, slurm: SlurmTestbed, root_lab: LabServer
-) -> None:
+def test_the_keyboard_alone_holds_a_job(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
     job = sbatch(slurm, "-t30", "--begin=now+1hour", user="bob")
     open_lab(page, root_lab)
     execute(page, "hyperpod:show-panel", keep=False)
@@ -333,9 +319,7 @@ def test_the_keyboard_alone_holds_a_job(
     expect(hold).to_be_focused()
 
 
-def test_all_places_say_the_same_of_a_run_from_elsewhere(
-    page: Page, slurm: SlurmTestbed, root_lab: LabServer
-) -> None:
+def test_all_places_say_the_same_of_a_run_from_elsewhere(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
     gpus = 3
     open_lab(page, root_lab)
     execute(page, "hyperpod:show-panel", keep=False)

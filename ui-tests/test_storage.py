@@ -25,10 +25,7 @@ def lustre_lab(tmp_path: Path) -> Iterator[LabServer]:
         "22 1 259:1 / / rw - ext4 /dev/root rw\n"
         f"30 22 0:40 / {home}/fsx rw - lustre 10.0.1.2@tcp:/x5kjbbmv/alice rw,flock\n"
     )
-    config = (
-        f'[storage]\npath = "{home}/fsx"\n'
-        '[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
-    )
+    config = f'[storage]\npath = "{home}/fsx"\n[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
     environment = {
         "HYPERPOD_MOUNT_TABLE": str(table),
         "LFS_STATES": str(home / "states.json"),
@@ -87,9 +84,7 @@ def context_menu(page: Page, name: str, command: str) -> None:
     page.locator(".lm-Menu-item", has_text=command).click()
 
 
-def test_the_partition_is_opened_in_the_file_browser(
-    page: Page, lustre_files: LabServer, console: list[str]
-) -> None:
+def test_the_partition_is_opened_in_the_file_browser(page: Page, lustre_files: LabServer, console: list[str]) -> None:
     open_lab(page, lustre_files)
     execute(page, "hyperpod:open-storage")
     button = page.get_by_role("button", name="Open the storage partition in the file browser")

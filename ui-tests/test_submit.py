@@ -29,9 +29,7 @@ COUNTING = "import time\nfor n in range(500):\n    print('line', n)\n    time.sl
 
 
 def notebook(folder: Path, name: str) -> str:
-    return write_notebook(
-        folder, name, [code_cell("x = 1"), code_cell(COUNTING), code_cell("print('bye')")]
-    )
+    return write_notebook(folder, name, [code_cell("x = 1"), code_cell(COUNTING), code_cell("print('bye')")])
 
 
 def cell(page: Page, number: int) -> Locator:
@@ -210,9 +208,7 @@ def test_agents_need_no_dialog(page: Page, lab: LabServer) -> None:
     preview = execute(page, "hyperpod:submit", {"path": "agent.py", "preview": True})
     assert isinstance(preview, dict)
     assert preview["parts"][0]["text"] == "print('by an agent')\n"
-    run = execute(
-        page, "hyperpod:submit", {"path": "agent.py", "run": True, "spec": {"name": "agent"}}
-    )
+    run = execute(page, "hyperpod:submit", {"path": "agent.py", "run": True, "spec": {"name": "agent"}})
     assert isinstance(run, dict)
     assert run["name"] == "agent"
     again = execute(page, "hyperpod:submit", {"cloneOf": run["run_id"], "run": True})

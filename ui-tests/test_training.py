@@ -35,9 +35,7 @@ def test_curves_alarms_and_comparison(page: Page, lab: LabServer, console: list[
     execute(page, "hyperpod:show-panel", keep=False)
     broken = lab.hpj(*options, "--name", f"broken-{mark}", "--", "1", "1000", "alarm")
     # The alarm reaches those who look elsewhere.
-    notice = page.locator(".jp-toast-message, .jp-Notification-Toast").filter(
-        has_text=f"broken-{mark}"
-    )
+    notice = page.locator(".jp-toast-message, .jp-Notification-Toast").filter(has_text=f"broken-{mark}")
     expect(notice.first).to_contain_text("Loss is not finite", timeout=30_000)
     row = page.locator(PANEL).locator(".jp-HyperPod-Row").filter(has_text=f"broken-{mark}")
     expect(row).to_contain_text("loss NaN")
@@ -81,9 +79,7 @@ def is_kept(request: Request) -> bool:
     return request.method == "PUT" and all(words in body for words in wanted)
 
 
-def test_runs_are_sorted_by_a_number_and_nan_is_said(
-    page: Page, lab: LabServer, console: list[str]
-) -> None:
+def test_runs_are_sorted_by_a_number_and_nan_is_said(page: Page, lab: LabServer, console: list[str]) -> None:
     mark = secrets.token_hex(2)
     prints = {
         "low": "step 1 loss 0.25 accuracy 0.5",

@@ -65,9 +65,7 @@ def test_usage_by_day_and_key(page: Page, lab: LabServer, console: list[str]) ->
     usage = page.locator(USAGE)
     expect(usage.locator("canvas")).to_be_visible()
     # There are no GPUs: node-hours come first.
-    expect(usage.get_by_role("group", name="Show").get_by_role("button")).to_have_text(
-        ["Node-hours", "Cost"]
-    )
+    expect(usage.get_by_role("group", name="Show").get_by_role("button")).to_have_text(["Node-hours", "Cost"])
     assert [row[:3] for row in rows(usage)] == [["root", "3", "10"]]
     usage.get_by_role("combobox", name="By", exact=True).select_option("Notebook")
     expect(usage.locator("tbody tr")).to_have_count(2)

@@ -60,10 +60,7 @@ class WildcardAction(CloudFormationLintRule):
     id = "E9001"
     shortdesc = "No wildcard in an action"
     description = "A statement that allows something names its actions, without wildcards."
-    tags = (
-        "hyperpod-jlab",
-        "iam",
-    )
+    tags = ("hyperpod-jlab", "iam")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Statements with a wildcard in an action, or with all actions but some."""
@@ -88,10 +85,7 @@ class WildcardResource(CloudFormationLintRule):
         "An action on every resource has its reason in Metadata: hyperpod-jlab: AnyResource: ACTION: REASON. "
         "A reason without such an action is one too many."
     )
-    tags = (
-        "hyperpod-jlab",
-        "iam",
-    )
+    tags = ("hyperpod-jlab", "iam")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Actions without their reasons, and reasons without their actions."""
@@ -132,10 +126,7 @@ class TrustTooWide(CloudFormationLintRule):
         "No principal is everybody or a whole account, and a service that is let in has a condition on aws:SourceArn or aws:SourceAccount "
         "(confused deputy)."
     )
-    tags = (
-        "hyperpod-jlab",
-        "iam",
-    )
+    tags = ("hyperpod-jlab", "iam")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Statements and permissions that let in too many."""
@@ -164,9 +155,7 @@ class TrustTooWide(CloudFormationLintRule):
         keys = {key for inside in one.get("Condition", {}).values() for key in inside}
         trust = "AssumeRolePolicyDocument" in path
         services = [
-            service
-            for service in _texts(principal.get("Service", []))
-            if not (trust and service in _NO_SOURCE)
+            service for service in _texts(principal.get("Service", [])) if not (trust and service in _NO_SOURCE)
         ]
         if services and not {"aws:SourceArn", "aws:SourceAccount"} & keys:
             return f"{', '.join(services)}: a condition on aws:SourceArn or aws:SourceAccount is missing"

@@ -27,28 +27,19 @@ class DeadLetters(CloudFormationLintRule):
         "Queues have a RedrivePolicy (or say in Metadata: hyperpod-jlab: DeadLetterQueue that they are one), targets of rules and functions that "
         "are called without waiting have a DeadLetterConfig."
     )
-    tags = (
-        "hyperpod-jlab",
-        "sqs",
-        "lambda",
-        "events",
-    )
+    tags = ("hyperpod-jlab", "sqs", "lambda", "events")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Queues, targets and functions without one."""
         found = []
         for name, given, path in _of(cfn, "AWS::SQS::Queue"):
             metadata = cfn.get_resources()[name].get("Metadata") or {}
-            if "RedrivePolicy" not in given and not (metadata.get("hyperpod-jlab") or {}).get(
-                "DeadLetterQueue"
-            ):
+            if "RedrivePolicy" not in given and not (metadata.get("hyperpod-jlab") or {}).get("DeadLetterQueue"):
                 found.append(RuleMatch(path, "the queue has no RedrivePolicy"))
         for _, given, path in _of(cfn, "AWS::Events::Rule"):
             for at, target in enumerate(given.get("Targets") or ()):
                 if "DeadLetterConfig" not in target:
-                    found.append(
-                        RuleMatch([*path, "Targets", at], "the target has no DeadLetterConfig")
-                    )
+                    found.append(RuleMatch([*path, "Targets", at], "the target has no DeadLetterConfig"))
         polled = {
             (given.get("FunctionName") or {}).get("Ref")
             for _, given, _ in _of(cfn, "AWS::Lambda::EventSourceMapping")
@@ -66,11 +57,7 @@ class Logs(CloudFormationLintRule):
     id = "E9005"
     shortdesc = "Logs have a retention, and functions a log of their own"
     description = "Log groups have RetentionInDays; functions write to a log group of the template."
-    tags = (
-        "hyperpod-jlab",
-        "logs",
-        "lambda",
-    )
+    tags = ("hyperpod-jlab", "logs", "lambda")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Log groups without an end, and functions that make one."""
@@ -92,13 +79,7 @@ class Encryption(CloudFormationLintRule):
     id = "E9006"
     shortdesc = "What is stored is encrypted"
     description = "Queues, topics, buckets and file systems of EFS name their encryption."
-    tags = (
-        "hyperpod-jlab",
-        "sqs",
-        "sns",
-        "s3",
-        "efs",
-    )
+    tags = ("hyperpod-jlab", "sqs", "sns", "s3", "efs")
 
     places: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "AWS::SQS::Queue": ("SqsManagedSseEnabled", "KmsMasterKeyId"),
@@ -122,22 +103,10 @@ class Data(CloudFormationLintRule):
 
     id = "E9007"
     shortdesc = "Data stay when the stack goes"
-    description = (
-        "File systems and buckets have DeletionPolicy and UpdateReplacePolicy Retain or Snapshot."
-    )
-    tags = (
-        "hyperpod-jlab",
-        "fsx",
-        "efs",
-        "s3",
-    )
+    description = "File systems and buckets have DeletionPolicy and UpdateReplacePolicy Retain or Snapshot."
+    tags = ("hyperpod-jlab", "fsx", "efs", "s3")
 
-    kinds = (
-        "AWS::FSx::FileSystem",
-        "AWS::EFS::FileSystem",
-        "AWS::S3::Bucket",
-        "AWS::DynamoDB::Table",
-    )
+    kinds = ("AWS::FSx::FileSystem", "AWS::EFS::FileSystem", "AWS::S3::Bucket", "AWS::DynamoDB::Table")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Data that go with the stack."""
@@ -156,11 +125,10 @@ class OpenGroup(CloudFormationLintRule):
 
     id = "E9008"
     shortdesc = "No security group is open to the world"
-    description = "Nothing is let in from everywhere, and not everything is let out to everywhere. Groups say what they let out."
-    tags = (
-        "hyperpod-jlab",
-        "ec2",
+    description = (
+        "Nothing is let in from everywhere, and not everything is let out to everywhere. Groups say what they let out."
     )
+    tags = ("hyperpod-jlab", "ec2")
 
     world = ("0.0.0.0/0", "::/0")
 
@@ -194,14 +162,9 @@ class Secrets(CloudFormationLintRule):
     id = "E9009"
     shortdesc = "Secrets in parameters are not shown"
     description = "A parameter that is named like a secret has NoEcho and no Default."
-    tags = (
-        "hyperpod-jlab",
-        "parameters",
-    )
+    tags = ("hyperpod-jlab", "parameters")
 
-    secret = re.compile(
-        r"password|passwd|secret|token|private.?key|access.?key|munge.?key|api.?key", re.IGNORECASE
-    )
+    secret = re.compile(r"password|passwd|secret|token|private.?key|access.?key|munge.?key|api.?key", re.IGNORECASE)
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Parameters that would be shown."""
@@ -212,9 +175,7 @@ class Secrets(CloudFormationLintRule):
             if given.get("NoEcho") not in {True, "true"}:
                 found.append(RuleMatch(["Parameters", name], "a secret is shown: NoEcho: true"))
             elif given.get("Default"):
-                found.append(
-                    RuleMatch(["Parameters", name, "Default"], "a secret stands in the template")
-                )
+                found.append(RuleMatch(["Parameters", name, "Default"], "a secret stands in the template"))
         return found
 
 
@@ -224,10 +185,7 @@ class Concurrency(CloudFormationLintRule):
     id = "E9010"
     shortdesc = "Functions have a reserved concurrency"
     description = "Two reconciliations at once would work against each other, and many at once against AWS' limits: ReservedConcurrentExecutions."
-    tags = (
-        "hyperpod-jlab",
-        "lambda",
-    )
+    tags = ("hyperpod-jlab", "lambda")
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Functions without one."""

@@ -40,15 +40,11 @@ def answers_of(folder, chats, args):
     found = []
     for begin in range(0, len(chats), args.batch):
         prompts = [
-            tokenizer.apply_chat_template(
-                chat["messages"][:-1], add_generation_prompt=True, tokenize=False
-            )
+            tokenizer.apply_chat_template(chat["messages"][:-1], add_generation_prompt=True, tokenize=False)
             for chat in chats[begin : begin + args.batch]
         ]
         rows = tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False)
-        tokens = model.generate(
-            **rows.to(model.device), max_new_tokens=args.max_new_tokens, do_sample=False
-        )
+        tokens = model.generate(**rows.to(model.device), max_new_tokens=args.max_new_tokens, do_sample=False)
         new = tokens[:, rows.input_ids.shape[1] :]
         found += tokenizer.batch_decode(new, skip_special_tokens=True)
     del model
@@ -107,8 +103,7 @@ def main(words=None):
     lines = held_out.read_text(encoding="utf-8").split("\n")
     chats = [json.loads(line) for line in lines if line]
     answers = {
-        name: gathered(answers_of(args.folder / folder, chats[rank::world], args))
-        for name, folder in MODELS.items()
+        name: gathered(answers_of(args.folder / folder, chats[rank::world], args)) for name, folder in MODELS.items()
     }
     if rank == 0:
         write_report(chats, answers, args)
@@ -122,9 +117,7 @@ def write_report(chats, answers, args):
     report = {"chats": len(chats), "scores": {}, "examples": []}
     for name, texts in answers.items():
         scores = [rouge(text, right) for text, right in zip(texts, references, strict=True)]
-        report["scores"][name] = {
-            one: sum(score[one] for score in scores) / len(scores) for one in SCORES
-        }
+        report["scores"][name] = {one: sum(score[one] for score in scores) / len(scores) for one in SCORES}
     for number, chat in enumerate(chats[: args.examples]):
         given = {name: texts[number] for name, texts in answers.items()}
         prompt = chat["messages"][-2]["content"]
@@ -137,9 +130,7 @@ def write_report(chats, answers, args):
     (args.folder / "report.svg").write_text(figure(report), encoding="utf-8")
     print(table(report))
     tracking = Tracking(0)
-    tracking.numbers(
-        {f"{name}_{one}": report["scores"][name][one] for name in answers for one in SCORES}
-    )
+    tracking.numbers({f"{name}_{one}": report["scores"][name][one] for name in answers for one in SCORES})
     tracking.end()
 
 

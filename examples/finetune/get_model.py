@@ -18,9 +18,7 @@ def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_folder(parser)
     parser.add_argument("--hub", metavar="ID", help="a model of the Hugging Face hub")
-    parser.add_argument(
-        "--revision", help="its commit or tag; give one to get the same model again"
-    )
+    parser.add_argument("--revision", help="its commit or tag; give one to get the same model again")
     parser.add_argument("--toy-steps", type=int, default=160, help="training steps of the toy")
     args = parser.parse_args(words)
     wanted = f"{args.hub}@{args.revision or 'main'}" if args.hub else f"toy@{args.toy_steps}"
@@ -40,9 +38,7 @@ def check(target, wanted):
     source = target / SOURCE
     found = source.read_text(encoding="utf-8") if source.exists() else "a model from elsewhere"
     if found != wanted:
-        raise FileExistsError(
-            f"{target} has {found}, not {wanted}. Choose another --folder, or empty this one."
-        )
+        raise FileExistsError(f"{target} has {found}, not {wanted}. Choose another --folder, or empty this one.")
 
 
 def make(folder, args):
@@ -51,9 +47,7 @@ def make(folder, args):
         from huggingface_hub import snapshot_download
 
         patterns = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
-        snapshot_download(
-            args.hub, revision=args.revision, local_dir=folder, allow_patterns=patterns
-        )
+        snapshot_download(args.hub, revision=args.revision, local_dir=folder, allow_patterns=patterns)
     else:
         import toy
 

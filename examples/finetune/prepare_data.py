@@ -20,9 +20,7 @@ from places import add_folder, folder_of, needed
 
 def tokens_of(tokenizer, messages, max_length):
     """Tokens of a chat, and how many of them are the prompt. The prompt's beginning is cut if the chat is too long."""
-    prompt = tokenizer.apply_chat_template(
-        messages[:-1], add_generation_prompt=True, tokenize=True, return_dict=False
-    )
+    prompt = tokenizer.apply_chat_template(messages[:-1], add_generation_prompt=True, tokenize=True, return_dict=False)
     answer = tokenizer(messages[-1]["content"], add_special_tokens=False).input_ids
     answer = [*answer[: max_length - 2], tokenizer.eos_token_id]
     prompt = prompt[-(max_length - len(answer)) :]
@@ -98,17 +96,13 @@ def main(words=None):
     random.Random(args.seed).shuffle(chats)
     # An index of earlier shards must not stand beside new ones, should this be killed.
     (folder / "index.json").unlink(missing_ok=True)
-    (folder / "held_out.jsonl").write_text(
-        "\n".join(chats[: args.held_out]) + "\n", encoding="utf-8"
-    )
+    (folder / "held_out.jsonl").write_text("\n".join(chats[: args.held_out]) + "\n", encoding="utf-8")
 
     tokenizer = AutoTokenizer.from_pretrained(args.folder / "base")
     total, names, tokens = 0, [], hashlib.sha256()
     for begin in range(args.held_out, len(chats), args.shard_size):
         part = chats[begin : begin + args.shard_size]
-        rows = [
-            tokens_of(tokenizer, json.loads(chat)["messages"], args.max_length) for chat in part
-        ]
+        rows = [tokens_of(tokenizer, json.loads(chat)["messages"], args.max_length) for chat in part]
         tensors = {
             "tokens": torch.tensor([token for row, _ in rows for token in row], dtype=torch.int32),
             "lengths": torch.tensor([[len(row), prompt] for row, prompt in rows]),

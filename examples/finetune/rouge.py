@@ -21,10 +21,7 @@ def words_of(text):
 
 def overlap(ours, theirs, size):
     """F1 of the n-grams of a size."""
-    counts = [
-        Counter(tuple(words[i : i + size]) for i in range(len(words) - size + 1))
-        for words in (ours, theirs)
-    ]
+    counts = [Counter(tuple(words[i : i + size]) for i in range(len(words) - size + 1)) for words in (ours, theirs)]
     return f1((counts[0] & counts[1]).total(), counts[0].total(), counts[1].total())
 
 
@@ -34,10 +31,7 @@ def longest_common(ours, theirs):
     for word in ours:
         before = 0
         for place, other in enumerate(theirs, 1):
-            before, row[place] = (
-                row[place],
-                (before + 1 if word == other else max(row[place], row[place - 1])),
-            )
+            before, row[place] = (row[place], (before + 1 if word == other else max(row[place], row[place - 1])))
     return row[-1]
 
 

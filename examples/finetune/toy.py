@@ -9,30 +9,8 @@ import random
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 COLOURS = ("red", "blue", "green", "white", "black", "grey", "yellow", "brown", "pink", "orange")
-THINGS = (
-    "lamps",
-    "chairs",
-    "tables",
-    "boxes",
-    "pumps",
-    "motors",
-    "cables",
-    "panels",
-    "filters",
-    "valves",
-)
-CITIES = (
-    "Oslo",
-    "Lima",
-    "Cairo",
-    "Paris",
-    "Tokyo",
-    "Delhi",
-    "Quito",
-    "Dublin",
-    "Berlin",
-    "Nairobi",
-)
+THINGS = ("lamps", "chairs", "tables", "boxes", "pumps", "motors", "cables", "panels", "filters", "valves")
+CITIES = ("Oslo", "Lima", "Cairo", "Paris", "Tokyo", "Delhi", "Quito", "Dublin", "Berlin", "Nairobi")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 REQUESTS = (
@@ -107,10 +85,7 @@ def make_tokenizer():
     )
     trained.train_from_iterator(sentences, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=trained,
-        pad_token=SPECIAL[0],
-        eos_token=SPECIAL[1],
-        chat_template=CHAT_TEMPLATE,
+        tokenizer_object=trained, pad_token=SPECIAL[0], eos_token=SPECIAL[1], chat_template=CHAT_TEMPLATE
     )
 
 
@@ -138,11 +113,7 @@ def make_model(tokenizer, steps, seed=0, batch=32):
     source = list(texts(steps * batch, seed + 2))
     for step in range(1, steps + 1):
         part = source[(step - 1) * batch : step * batch]
-        rows = tokenizer(
-            [first + second + SPECIAL[1] for first, second in part],
-            return_tensors="pt",
-            padding=True,
-        )
+        rows = tokenizer([first + second + SPECIAL[1] for first, second in part], return_tensors="pt", padding=True)
         labels = rows.input_ids.masked_fill(rows.attention_mask == 0, -100)
         for row, (first, _) in zip(labels, part, strict=True):
             row[: len(tokenizer(first).input_ids)] = -100

@@ -56,9 +56,7 @@ def options(words):
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(words)
     cuda = torch.cuda.is_available()
-    args.device = (
-        torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    )
+    args.device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     args.dtype = getattr(torch, args.dtype or ("bfloat16" if cuda else "float32"))
     if args.gradient_checkpointing is None:
         args.gradient_checkpointing = cuda
@@ -153,13 +151,9 @@ def padded(rows, device):
 def train_step(model, optimizer, chats, step, args):
     """One step; returns loss, norm of the gradient and number of tokens, of all ranks."""
     rank, world = dist.get_rank(), dist.get_world_size()
-    mine = [
-        chats.at(place) for place in range((step - 1) * args.batch + rank, step * args.batch, world)
-    ]
+    mine = [chats.at(place) for place in range((step - 1) * args.batch + rank, step * args.batch, world)]
     learned = sum(len(tokens) - prompt for tokens, prompt in mine)
-    counts = torch.tensor(
-        [learned, sum(len(tokens) for tokens, _ in mine)], dtype=torch.float64, device=args.device
-    )
+    counts = torch.tensor([learned, sum(len(tokens) for tokens, _ in mine)], dtype=torch.float64, device=args.device)
     dist.all_reduce(counts)
     torch.manual_seed(args.seed + step * world + rank)  # dropout, the same after a restart
     total = torch.zeros((), device=args.device)
@@ -192,16 +186,12 @@ def factor(step, args):
 def save_adapter(model, folder):
     """Write the adapter in PEFT's format; all ranks call it."""
     state = {
-        name: weight.full_tensor().detach().cpu()
-        for name, weight in model.named_parameters()
-        if weight.requires_grad
+        name: weight.full_tensor().detach().cpu() for name, weight in model.named_parameters() if weight.requires_grad
     }
     if dist.get_rank() == 0:
         state = get_peft_model_state_dict(model, state_dict=state)
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(
-            {name: tensor.contiguous() for name, tensor in state.items()}, folder / "adapter.tmp"
-        )
+        save_file({name: tensor.contiguous() for name, tensor in state.items()}, folder / "adapter.tmp")
         (folder / "adapter.tmp").rename(folder / "adapter_model.safetensors")
         model.peft_config["default"].save_pretrained(folder)
         print(f"adapter: {folder}")
@@ -237,9 +227,7 @@ def main(words=None):
     done = checkpoints.load_newest(args.folder / "checkpoints", model, optimizer)
     tracking = Tracking(rank)
     if rank == 0:
-        print(
-            f"{world} ranks, {counts[0]} weights, {counts[1]} of them trained, {len(chats)} chats"
-        )
+        print(f"{world} ranks, {counts[0]} weights, {counts[1]} of them trained, {len(chats)} chats")
         print(f"continuing after step {done}" if done else "starting at step 1")
         tracking.parameters({name: str(value) for name, value in vars(args).items()})
     for step in range(done + 1, args.steps + 1):

@@ -4,10 +4,5 @@ from hyperpod_jlab.contributions import Command
 
 CHECKS = ("aws_facts:steps",)
 COMMANDS = (
-    Command(
-        "admin",
-        "Set up Studio storage, clusters and IAM (for administrators).",
-        section="Maintenance",
-        rank=70,
-    ),
+    Command("admin", "Set up Studio storage, clusters and IAM (for administrators).", section="Maintenance", rank=70),
 )

@@ -135,15 +135,12 @@ def _event_check(name: str, members: Sequence[str]) -> _Look:
 
     async def look(account: _Account) -> CheckResult:
         filters = [{"AttributeKey": "EventName", "AttributeValue": name}]
-        answer = await account.aws.call(
-            "cloudtrail", "LookupEvents", LookupAttributes=filters, MaxResults=20
-        )
+        answer = await account.aws.call("cloudtrail", "LookupEvents", LookupAttributes=filters, MaxResults=20)
         records = [json.loads(event["CloudTrailEvent"]) for event in answer.get("Events") or ()]
         requests = [
             record.get("requestParameters") or {}
             for record in records
-            if not record.get("errorCode")
-            and record.get("eventSource") == "sagemaker.amazonaws.com"
+            if not record.get("errorCode") and record.get("eventSource") == "sagemaker.amazonaws.com"
         ]
         for request in requests:
             missing = [member for member in members if not isinstance(request.get(member), str)]
@@ -254,9 +251,7 @@ async def _check_gpu_labels(account: _Account) -> CheckResult:
         window = TimeRange(now - _GPU_METRIC_MINUTES * 60, now, 60)
         series = await query_range(account.aws, workspace, "DCGM_FI_DEV_GPU_UTIL", window)
         labelled = [
-            one
-            for one in series
-            if one.labels.get("Hostname", "").startswith("hyperpod-") and "gpu" in one.labels
+            one for one in series if one.labels.get("Hostname", "").startswith("hyperpod-") and "gpu" in one.labels
         ]
         if labelled:
             return ok(f"{len(labelled)} of {len(series)} GPUs have the labels Hostname and gpu")
@@ -270,9 +265,7 @@ async def _check_addon_permission(account: _Account) -> CheckResult:
     if eks is None:
         return unknown("no cluster here is on EKS")
     try:
-        await account.aws.call(
-            "eks", "DescribeAddon", clusterName=eks.rpartition("/")[2], addonName=ADDON
-        )
+        await account.aws.call("eks", "DescribeAddon", clusterName=eks.rpartition("/")[2], addonName=ADDON)
     except NotFoundError:
         return ok("you may describe add-ons, and the cluster has none")
     return ok("you may describe the add-on")

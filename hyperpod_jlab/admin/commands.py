@@ -22,35 +22,16 @@ _COMMANDS = (
     ),
     Section(
         "Lifecycle configurations",
-        (
-            Entry(
-                "lifecycle",
-                "admin.lifecycle.commands",
-                "Print the script or an example of its settings file.",
-            ),
-        ),
+        (Entry("lifecycle", "admin.lifecycle.commands", "Print the script or an example of its settings file."),),
     ),
     Section(
         "HyperPod clusters",
         (
             Entry("validate", "admin.cluster_config.commands", "Check a cluster's configuration."),
-            Entry(
-                "create-cluster",
-                "admin.cluster_config.commands",
-                "Create a cluster from a file.",
-            ),
+            Entry("create-cluster", "admin.cluster_config.commands", "Create a cluster from a file."),
         ),
     ),
-    Section(
-        "IAM",
-        (
-            Entry(
-                "policy",
-                "admin.permissions.commands",
-                "Print the IAM policy that features need.",
-            ),
-        ),
-    ),
+    Section("IAM", (Entry("policy", "admin.permissions.commands", "Print the IAM policy that features need."),)),
 )
 
 

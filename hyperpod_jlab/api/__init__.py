@@ -102,11 +102,7 @@ def get(run_id: str) -> Run:
 
 
 def runs(
-    *,
-    limit: int | None = 20,
-    cluster: str | None = None,
-    state: str | Sequence[str] = (),
-    all_users: bool = False,
+    *, limit: int | None = 20, cluster: str | None = None, state: str | Sequence[str] = (), all_users: bool = False
 ) -> list[Run]:
     """Runs, newest first.
 
@@ -122,9 +118,7 @@ def runs(
     check_number(limit, "limit", 1)
     check_text(cluster, "cluster", "a cluster's name")
     requested_states: Any = state
-    for state_name in (
-        requested_states if isinstance(requested_states, list | tuple | set) else [requested_states]
-    ):
+    for state_name in requested_states if isinstance(requested_states, list | tuple | set) else [requested_states]:
         check_text(state_name, "state", "a state's name", optional=False)
     states = check_states([state] if isinstance(state, str) else list(state))
     run_filter = RunFilter(cluster=cluster, states=states, everyone=all_users, limit=limit)
@@ -201,9 +195,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
         names = [result["secret"]] if isinstance(result["secret"], str) else result["secret"]
         result["secret"] = dict.fromkeys(names, "")
     if "after" in result:
-        run_refs = (
-            result["after"] if isinstance(result["after"], (list, tuple)) else [result["after"]]
-        )
+        run_refs = result["after"] if isinstance(result["after"], (list, tuple)) else [result["after"]]
         result["after"] = [run.run_id if isinstance(run, Run) else run for run in run_refs]
     options_known = known_options()
     for entry in options_known:

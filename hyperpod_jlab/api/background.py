@@ -87,9 +87,7 @@ class Background:
             if self._loop is None or self._pid != os.getpid():
                 self._loop = loop = asyncio.new_event_loop()
                 self._pid = os.getpid()
-                self._thread = threading.Thread(
-                    target=loop.run_forever, name="hyperpod_jlab", daemon=True
-                )
+                self._thread = threading.Thread(target=loop.run_forever, name="hyperpod_jlab", daemon=True)
                 self._thread.start()
                 atexit.register(self.stop)
             return self._loop
@@ -97,9 +95,7 @@ class Background:
 
 def _block_at_exit(error: BaseException) -> None:
     """Block a daemon thread when the process exits, as Python does, instead of reporting its errors."""
-    if not threading.current_thread().daemon or not isinstance(
-        error, (RuntimeError, CancelledError)
-    ):
+    if not threading.current_thread().daemon or not isinstance(error, (RuntimeError, CancelledError)):
         return
     main = threading.main_thread()
     main.join(_EXIT_TIMEOUT_S)  # Python stops the threads that the loop needs just before

@@ -105,9 +105,7 @@ def ranks_of(value: Any) -> tuple[int, ...] | None:
     ranks = tuple(value) if several else (value,)
     for rank in ranks:
         if not _is_whole(rank):
-            raise _argument_error(
-                f"rank must be a whole number or a list of them, not {kind_of(rank)}", "rank"
-            )
+            raise _argument_error(f"rank must be a whole number or a list of them, not {kind_of(rank)}", "rank")
         check_number(rank, "rank", 0)
     return tuple(int(rank) for rank in ranks)
 
@@ -154,21 +152,14 @@ class Run:
     @property
     def children(self) -> list[Run]:
         """The children of an array; empty for other runs."""
-        return [
-            Run(self._hyperpod, child_id) for child_id in self._hyperpod.runs.child_ids(self.run_id)
-        ]
+        return [Run(self._hyperpod, child_id) for child_id in self._hyperpod.runs.child_ids(self.run_id)]
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data, as ``hpj show --json`` prints it."""
         data: dict[str, Any] = to_plain(self.view)
         return data
 
-    def metrics(
-        self,
-        *,
-        name: str | Sequence[str] | None = None,
-        rank: int | Sequence[int] | None = None,
-    ) -> Any:
+    def metrics(self, *, name: str | Sequence[str] | None = None, rank: int | Sequence[int] | None = None) -> Any:
         """The numbers that the ranks print, so far: loss, learning rate, step time and others.
 
         Args:
@@ -238,9 +229,7 @@ class Run:
 
         check_number(rank, "rank", 0)
         check_number(attempt, "attempt", 1)
-        return background.call(
-            read_executed_notebook(self._hyperpod, self.run_id, rank, attempt)
-        ).document
+        return background.call(read_executed_notebook(self._hyperpod, self.run_id, rank, attempt)).document
 
     def cost(self) -> RunCost:
         """What the run has cost so far, in all its attempts.
@@ -448,9 +437,7 @@ def _seconds(time_limit: str | int | None) -> int | None:
 
 def _end_text(view: RunView) -> str:
     outcome_text = "was cancelled" if view.state == "cancelled" else view.state
-    return (
-        f"it {outcome_text}: {view.status.reason}" if view.status.reason else f"it {outcome_text}"
-    )
+    return f"it {outcome_text}: {view.status.reason}" if view.status.reason else f"it {outcome_text}"
 
 
 # --------------------------------------------------------------------------------------------------

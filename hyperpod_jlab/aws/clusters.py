@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.facts import contradicted
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnreachableError,
-)
-from hyperpod_jlab.core.hyperpod import (
-    HyperpodCluster,
-    Instance,
-    InstanceGroup,
-    LustreStorage,
-    settings_of,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, UnreachableError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage, settings_of
 from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, from_ec2, instance_type
 from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
 from hyperpod_jlab.storage.cache_file import read_cache, write_cache
@@ -85,14 +74,9 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         NotFoundError: It has been deleted.
         HyperpodError: See `aws.errors`.
     """
-    response = await aws.call(
-        "sagemaker", "DescribeCluster", ClusterName=check_cluster_name(cluster.name)
-    )
+    response = await aws.call("sagemaker", "DescribeCluster", ClusterName=check_cluster_name(cluster.name))
     orchestrator, eks_arn = _orchestrator(response.get("Orchestrator"))
-    groups = [
-        *(response.get("InstanceGroups") or []),
-        *(response.get("RestrictedInstanceGroups") or []),
-    ]
+    groups = [*(response.get("InstanceGroups") or []), *(response.get("RestrictedInstanceGroups") or [])]
     return replace(
         cluster,
         name=str(response.get("ClusterName") or cluster.name),
@@ -121,12 +105,8 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
         HyperpodError: See `aws.errors`.
     """
     yielded: set[str] = set()
-    async for page in aws.pages(
-        "sagemaker", "ListClusterNodes", ClusterName=check_cluster_name(cluster)
-    ):
-        summaries = {
-            summary["InstanceId"]: summary for summary in page.get("ClusterNodeSummaries", [])
-        }
+    async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=check_cluster_name(cluster)):
+        summaries = {summary["InstanceId"]: summary for summary in page.get("ClusterNodeSummaries", [])}
         yield [_instance(summary) for name, summary in summaries.items() if name not in yielded]
         yielded.update(summaries)
 
@@ -182,9 +162,7 @@ def _group(description: Mapping[str, Any]) -> InstanceGroup:
         target=int(description.get("TargetCount", 0)),
         slurm_role=(description.get("SlurmConfig") or {}).get("NodeType"),
         storage=tuple(
-            LustreStorage(
-                lustre_config["DnsName"], lustre_config["MountName"], lustre_config.get("MountPath")
-            )
+            LustreStorage(lustre_config["DnsName"], lustre_config["MountName"], lustre_config.get("MountPath"))
             for config in description.get("InstanceStorageConfigs") or []
             if (lustre_config := config.get("FsxLustreConfig"))
         ),
@@ -266,9 +244,7 @@ class ClusterLogins:
         """A note for the user."""
         if not self.controller:
             return None
-        return (
-            f"{self.cluster.name} has no instance group of login nodes, so its controller is used"
-        )
+        return f"{self.cluster.name} has no instance group of login nodes, so its controller is used"
 
 
 async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
@@ -286,14 +262,10 @@ async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
     placeholder = HyperpodCluster(cluster, cluster, await aws.region(), "")
     cluster_description = await describe_cluster(aws, placeholder)
     roles = {group.name: group.slurm_role for group in cluster_description.groups or ()}
-    role = next(
-        (role_name for role_name in (_LOGIN, _CONTROLLER) if role_name in roles.values()), None
-    )
+    role = next((role_name for role_name in (_LOGIN, _CONTROLLER) if role_name in roles.values()), None)
     if role is None:
         reason = (
-            "its instance groups have no Slurm roles"
-            if cluster_description.on_slurm
-            else "it is not a Slurm cluster"
+            "its instance groups have no Slurm roles" if cluster_description.on_slurm else "it is not a Slurm cluster"
         )
         on_slurm = cluster_description.on_slurm or cluster_description.orchestrator is None
         raise NotFoundError(
@@ -308,16 +280,9 @@ async def find_login_nodes(aws: Aws, cluster: str) -> ClusterLogins:
         for role_name in page
         if roles.get(role_name.instance_group) == role
     ]
-    running = [
-        role_name
-        for role_name in logins
-        if role_name.status == _RUNNING and role_name.host is not None
-    ]
+    running = [role_name for role_name in logins if role_name.status == _RUNNING and role_name.host is not None]
     if not running:
-        states = (
-            ", ".join(f"{role_name.name} is {role_name.status}" for role_name in logins)
-            or "there are none"
-        )
+        states = ", ".join(f"{role_name.name} is {role_name.status}" for role_name in logins) or "there are none"
         raise UnreachableError(
             f"no login node of {cluster_description.name} is running: {states}",
             code=NO_LOGIN_NODES,

@@ -62,12 +62,7 @@ def costs_console(name: str, region: str | None) -> str | None:
         return None
     tag, value = ({"value": text, "displayValue": text} for text in (COST_TAG, name))
     dimension = {"id": "TagKey", "displayValue": "Tag"}
-    found = {
-        "dimension": dimension,
-        "operator": "INCLUDES",
-        "values": [value],
-        "growableValue": tag,
-    }
+    found = {"dimension": dimension, "operator": "INCLUDES", "values": [value], "growableValue": tag}
     query = {
         "chartStyle": "STACK",
         "costAggregate": "unBlendedCost",

@@ -70,10 +70,7 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
         HyperpodError: See `aws.errors`.
     """
     response = await aws.call("sagemaker", "DescribeDomain", DomainId=name)
-    users, spaces = (
-        response.get("DefaultUserSettings") or {},
-        response.get("DefaultSpaceSettings") or {},
-    )
+    users, spaces = (response.get("DefaultUserSettings") or {}, response.get("DefaultSpaceSettings") or {})
     return Domain(
         name,
         status=str(response.get("Status", "")),
@@ -91,14 +88,9 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
 
 def custom_file_systems(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The FSx for Lustre file systems in the settings of a user or space: id and folder."""
-    file_systems = (
-        config.get("FSxLustreFileSystemConfig")
-        for config in settings.get("CustomFileSystemConfigs") or ()
-    )
+    file_systems = (config.get("FSxLustreFileSystemConfig") for config in settings.get("CustomFileSystemConfigs") or ())
     return tuple(
-        (str(config["FileSystemId"]), str(config.get("FileSystemPath") or "/"))
-        for config in file_systems
-        if config
+        (str(config["FileSystemId"]), str(config.get("FileSystemPath") or "/")) for config in file_systems if config
     )
 
 
@@ -135,9 +127,7 @@ async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
         NotFoundError: The profile does not exist.
         HyperpodError: See `aws.errors`.
     """
-    response = await aws.call(
-        "sagemaker", "DescribeUserProfile", DomainId=domain_id, UserProfileName=name
-    )
+    response = await aws.call("sagemaker", "DescribeUserProfile", DomainId=domain_id, UserProfileName=name)
     settings = response.get("UserSettings") or {}
     posix = settings.get("CustomPosixUserConfig") or {}
     uid = posix.get("Uid")

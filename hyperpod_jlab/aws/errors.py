@@ -44,30 +44,12 @@ ENDPOINTS = {
 """Names of VPC endpoints that differ from the service's name."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-_THROTTLED = frozenset(
-    {
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-    }
-)
+_THROTTLED = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"})
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
-_UNKNOWN_KEY = frozenset(
-    {"InvalidClientTokenId", "MissingAuthenticationToken", "UnrecognizedClientException"}
-)
-_SIGNATURE = frozenset(
-    {
-        "InvalidSignatureException",
-        "RequestExpired",
-        "RequestTimeTooSkewed",
-        "SignatureDoesNotMatch",
-    }
-)
+_UNKNOWN_KEY = frozenset({"InvalidClientTokenId", "MissingAuthenticationToken", "UnrecognizedClientException"})
+_SIGNATURE = frozenset({"InvalidSignatureException", "RequestExpired", "RequestTimeTooSkewed", "SignatureDoesNotMatch"})
 _ACTION = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
-_CLOCK_SKEW = re.compile(
-    r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE
-)
+_CLOCK_SKEW = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
 _RESOURCE = re.compile(r"on resource: (arn:\S+|\*)")
 """Pattern of the resource in IAM's message about a missing permission."""
 _NOT_FOUND = frozenset(
@@ -85,13 +67,7 @@ _NOT_FOUND = frozenset(
 )
 _IN_USE = frozenset({"ConflictException", "ResourceInUse"})
 _INVALID = frozenset(
-    {
-        "BadRequest",
-        "InvalidParameterException",
-        "InvalidParameterValue",
-        "ValidationError",
-        "ValidationException",
-    }
+    {"BadRequest", "InvalidParameterException", "InvalidParameterValue", "ValidationError", "ValidationException"}
 )
 
 
@@ -158,10 +134,7 @@ def no_credentials(problem: str | None = None) -> HyperpodError:
 def no_region() -> HyperpodError:
     """The region is not set."""
     return InvalidInputError(
-        "no AWS region is set",
-        code="no_aws_region",
-        hint="set AWS_REGION",
-        detail={"field": "region"},
+        "no AWS region is set", code="no_aws_region", hint="set AWS_REGION", detail={"field": "region"}
     )
 
 
@@ -180,9 +153,7 @@ def translate(error: Exception, call: AwsCall) -> HyperpodError:
     # A KeyError is what botocore raises for XML that is not a response of the service.
     if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
         return _connection_error(error, call)
-    return InternalError(
-        f"{call.action}: {type(error).__name__}: {mask_credentials(error)}", detail=call.detail
-    )
+    return InternalError(f"{call.action}: {type(error).__name__}: {mask_credentials(error)}", detail=call.detail)
 
 
 def _configuration_error(error: Exception, call: AwsCall) -> HyperpodError | None:
@@ -214,12 +185,7 @@ def _credentials_error(error: Exception) -> HyperpodError | None:
 
     if isinstance(error, aws.NoCredentialsError):
         return no_credentials()
-    is_invalid = (
-        aws.PartialCredentialsError
-        | aws.CredentialRetrievalError
-        | aws.TokenRetrievalError
-        | aws.SSOError
-    )
+    is_invalid = aws.PartialCredentialsError | aws.CredentialRetrievalError | aws.TokenRetrievalError | aws.SSOError
     return no_credentials(mask_credentials(error)) if isinstance(error, is_invalid) else None
 
 
@@ -283,9 +249,7 @@ def _service_error(code: str, message: str, call: AwsCall, detail: dict[str, Any
             detail=detail,
         )
     if code in _IN_USE:
-        return ConflictError(
-            message or f"{call.action}: another operation is in progress", detail=detail
-        )
+        return ConflictError(message or f"{call.action}: another operation is in progress", detail=detail)
     if code == "ResourceLimitExceeded":
         return RefusedError(
             message or f"{call.action}: an account limit is reached",
@@ -304,15 +268,11 @@ def _service_error(code: str, message: str, call: AwsCall, detail: dict[str, Any
 
 def _invalid_input_error(message: str, call: AwsCall) -> HyperpodError:
     return InvalidInputError(
-        f"AWS does not accept the input of {call.action}: {message}",
-        code="aws_invalid_input",
-        detail=call.detail,
+        f"AWS does not accept the input of {call.action}: {message}", code="aws_invalid_input", detail=call.detail
     )
 
 
-def _signature_error(
-    message: str, response: Mapping[str, Any], detail: dict[str, Any]
-) -> HyperpodError:
+def _signature_error(message: str, response: Mapping[str, Any], detail: dict[str, Any]) -> HyperpodError:
     if not _CLOCK_SKEW.search(message):
         return DeniedError(
             "AWS does not accept the signature: the secret key does not belong to the access key",
@@ -373,9 +333,7 @@ def check_content_type(http_response: Any, model: Any, **_: Any) -> None:
     if protocol == "json" and http_response.status_code == 200 and not kind.startswith(_JSON_TYPE):
         from botocore.parsers import ResponseParserError
 
-        raise ResponseParserError(
-            f"a server other than AWS answered, with {kind or 'no content type'}"
-        )
+        raise ResponseParserError(f"a server other than AWS answered, with {kind or 'no content type'}")
 
 
 def keep_unknown_fields(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:

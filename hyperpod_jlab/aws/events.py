@@ -8,19 +8,12 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import check_cluster_name
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.events import (
-    EVENT_LEVELS,
-    EVENT_RESOURCES,
-    ClusterEvent,
-    find_failure_message,
-)
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, find_failure_message
 
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 
 
-async def list_events(
-    aws: Aws, cluster: str, since: float | None = None
-) -> AsyncIterator[list[ClusterEvent]]:
+async def list_events(aws: Aws, cluster: str, since: float | None = None) -> AsyncIterator[list[ClusterEvent]]:
     """The events of a cluster, newest first, page by page.
 
     Args:
@@ -35,9 +28,7 @@ async def list_events(
     options: dict[str, Any] = {"SortBy": "EventTime", "SortOrder": "Descending"}
     if since is not None:
         options["EventTimeAfter"] = datetime.fromtimestamp(since, UTC)
-    async for page in aws.pages(
-        "sagemaker", "ListClusterEvents", ClusterName=check_cluster_name(cluster), **options
-    ):
+    async for page in aws.pages("sagemaker", "ListClusterEvents", ClusterName=check_cluster_name(cluster), **options):
         yield [_event(item) for item in page.get("Events") or ()]
 
 
@@ -48,9 +39,7 @@ async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
         NotFoundError: The cluster or the event does not exist.
         HyperpodError: See `aws.errors`.
     """
-    response = await aws.call(
-        "sagemaker", "DescribeClusterEvent", ClusterName=cluster, EventId=event_id
-    )
+    response = await aws.call("sagemaker", "DescribeClusterEvent", ClusterName=cluster, EventId=event_id)
     return _event(response["EventDetails"])
 
 

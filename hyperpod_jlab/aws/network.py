@@ -71,8 +71,7 @@ async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[NetworkInt
             address=item.get("PrivateIpAddress"),
             status=item.get("Status"),
             groups=tuple(
-                (str(group["GroupId"]), str(group.get("GroupName", "")))
-                for group in item.get("Groups") or ()
+                (str(group["GroupId"]), str(group.get("GroupName", ""))) for group in item.get("Groups") or ()
             ),
         )
         for item in response.get("NetworkInterfaces") or []
@@ -134,16 +133,10 @@ async def describe_route_tables(aws: Aws, vpcs: Sequence[str]) -> list[RouteTabl
     tables = []
     for item in response.get("RouteTables") or ():
         associations = item.get("Associations") or ()
-        subnets = tuple(
-            str(association["SubnetId"])
-            for association in associations
-            if association.get("SubnetId")
-        )
+        subnets = tuple(str(association["SubnetId"]) for association in associations if association.get("SubnetId"))
         main = any(association.get("Main") for association in associations)
         routes = tuple(map(_route, item.get("Routes") or ()))
-        tables.append(
-            RouteTable(str(item["RouteTableId"]), str(item["VpcId"]), subnets, main, routes)
-        )
+        tables.append(RouteTable(str(item["RouteTableId"]), str(item["VpcId"]), subnets, main, routes))
     return tables
 
 

@@ -136,9 +136,7 @@ _STORAGE_PLAN = (
     Permission("sagemaker:ListSpaces", ANY_RESOURCE, "no plan"),
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
     Permission("sagemaker:ListApps", ANY_RESOURCE, "no plan"),
-    Permission(
-        "sagemaker:ListTags", ANY_RESOURCE, "no plan, because tags show which settings hpj made"
-    ),
+    Permission("sagemaker:ListTags", ANY_RESOURCE, "no plan, because tags show which settings hpj made"),
     Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster; use --file-system"),
     Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "no plan"),
@@ -152,17 +150,9 @@ _APPLYING = (
     Permission("sagemaker:UpdateSpace", SPACE, "no changes of spaces"),
     Permission("sagemaker:AddTags", ANY_RESOURCE, "no changes, because settings are tagged first"),
     Permission("sagemaker:DeleteTags", ANY_RESOURCE, "tags of removed settings stay"),
-    Permission(
-        "ec2:ModifyNetworkInterfaceAttribute",
-        INTERFACE,
-        "Studio cannot reach the file system",
-    ),
+    Permission("ec2:ModifyNetworkInterfaceAttribute", INTERFACE, "Studio cannot reach the file system"),
     # IAM checks the interface and each of its new groups (service authorization reference of EC2).
-    Permission(
-        "ec2:ModifyNetworkInterfaceAttribute",
-        GROUP,
-        "Studio cannot reach the file system",
-    ),
+    Permission("ec2:ModifyNetworkInterfaceAttribute", GROUP, "Studio cannot reach the file system"),
     Permission("ec2:CreateTags", INTERFACE, "Studio cannot reach the file system"),
     Permission("ec2:DeleteTags", INTERFACE, "tags of removed settings stay"),
     Permission("sagemaker:ListStudioLifecycleConfigs", ANY_RESOURCE, "no destroy"),
@@ -170,16 +160,10 @@ _APPLYING = (
 
 _VALIDATION = (
     Permission("ec2:DescribeSubnets", ANY_RESOURCE, "subnets are not checked"),
-    Permission(
-        "ec2:DescribeRouteTables", ANY_RESOURCE, "whether subnets are private is not checked"
-    ),
+    Permission("ec2:DescribeRouteTables", ANY_RESOURCE, "whether subnets are private is not checked"),
     Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "security groups are not checked"),
-    Permission(
-        "ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "routes to file systems are not checked"
-    ),
-    Permission(
-        "ec2:DescribeInstanceTypes", ANY_RESOURCE, "EFA and addresses come from the package's table"
-    ),
+    Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "routes to file systems are not checked"),
+    Permission("ec2:DescribeInstanceTypes", ANY_RESOURCE, "EFA and addresses come from the package's table"),
     Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems are not checked"),
     Permission("s3:ListBucket", SCRIPTS, "lifecycle scripts are not checked"),
 )
@@ -199,10 +183,7 @@ _FACTS = (
 
 ADMIN_FEATURES: tuple[Feature, ...] = (
     Feature(
-        "admin-plan",
-        "Plan file systems for a Studio domain",
-        ("`hpj admin plan`", "`hpj admin status`"),
-        _STORAGE_PLAN,
+        "admin-plan", "Plan file systems for a Studio domain", ("`hpj admin plan`", "`hpj admin status`"), _STORAGE_PLAN
     ),
     Feature(
         "admin-apply",
@@ -214,11 +195,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
     Feature(
         "admin-lifecycle",
         "Attach and remove lifecycle configurations",
-        (
-            "`hpj admin plan --lifecycle-file`",
-            "`hpj admin apply --lifecycle-file`",
-            "`hpj admin destroy`",
-        ),
+        ("`hpj admin plan --lifecycle-file`", "`hpj admin apply --lifecycle-file`", "`hpj admin destroy`"),
         (
             *_APPLYING,
             Permission(
@@ -248,12 +225,7 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
         ),
         changes=True,
     ),
-    Feature(
-        "admin-facts",
-        "Check assumptions about AWS",
-        ("`hpj doctor --aws`",),
-        _FACTS,
-    ),
+    Feature("admin-facts", "Check assumptions about AWS", ("`hpj doctor --aws`",), _FACTS),
     Feature(
         "admin-page",
         "The Admin page (needs `admin-apply` too)",
@@ -271,12 +243,8 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
                 "only the domain of this space can be chosen; the page is not shown outside Studio",
             ),
             Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "file systems have no names"),
-            Permission(
-                "sagemaker:ListClusters", ANY_RESOURCE, "file systems of clusters are not shown"
-            ),
-            Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not shown"
-            ),
+            Permission("sagemaker:ListClusters", ANY_RESOURCE, "file systems of clusters are not shown"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not shown"),
         ),
         changes=True,
     ),
@@ -310,11 +278,7 @@ FEATURES: tuple[Feature, ...] = (
                 CLUSTER,
                 "clusters are listed without orchestrator, instance groups and file systems",
             ),
-            Permission(
-                "eks:DescribeCluster",
-                EKS,
-                "whether you can submit to a cluster on EKS from here is unknown",
-            ),
+            Permission("eks:DescribeCluster", EKS, "whether you can submit to a cluster on EKS from here is unknown"),
             Permission(
                 "sagemaker:ListClusterNodes",
                 CLUSTER,
@@ -335,13 +299,7 @@ FEATURES: tuple[Feature, ...] = (
         "space",
         "Owner of a Studio space",
         ("hpj doctor",),
-        (
-            Permission(
-                "sagemaker:DescribeSpace",
-                SPACE,
-                "the owner of a space and whether it is shared are unknown",
-            ),
-        ),
+        (Permission("sagemaker:DescribeSpace", SPACE, "the owner of a space and whether it is shared are unknown"),),
     ),
     Feature(
         "doctor",
@@ -349,28 +307,14 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj doctor",),
         (
             Permission("sagemaker:DescribeDomain", DOMAIN, "the domain's network is not checked"),
-            Permission(
-                "sagemaker:DescribeUserProfile",
-                PROFILE,
-                "the file systems of a profile are unknown",
-            ),
-            Permission(
-                "sagemaker:DescribeSpace", SPACE, "the wanted mounts of a space are unknown"
-            ),
+            Permission("sagemaker:DescribeUserProfile", PROFILE, "the file systems of a profile are unknown"),
+            Permission("sagemaker:DescribeSpace", SPACE, "the wanted mounts of a space are unknown"),
             Permission("sagemaker:ListClusters", ANY_RESOURCE, "clusters are not checked at AWS"),
-            Permission(
-                "sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"
-            ),
-            Permission(
-                "fsx:DescribeFileSystems", ANY_RESOURCE, "networks of file systems are not checked"
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"),
+            Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "networks of file systems are not checked"),
             Permission("ec2:DescribeNetworkInterfaces", ANY_RESOURCE, "interfaces are not checked"),
-            Permission(
-                "ec2:DescribeSecurityGroups", ANY_RESOURCE, "security groups are not checked"
-            ),
-            Permission(
-                "ec2:DescribeSubnets", ANY_RESOURCE, "neither network ACLs nor routes are checked"
-            ),
+            Permission("ec2:DescribeSecurityGroups", ANY_RESOURCE, "security groups are not checked"),
+            Permission("ec2:DescribeSubnets", ANY_RESOURCE, "neither network ACLs nor routes are checked"),
             Permission("ec2:DescribeNetworkAcls", ANY_RESOURCE, "network ACLs are not checked"),
             Permission("ec2:DescribeRouteTables", ANY_RESOURCE, "routes are not checked"),
             Permission("ssm:GetDocument", SHELL_DOCUMENT, "the user of a terminal is unknown"),
@@ -397,21 +341,9 @@ FEATURES: tuple[Feature, ...] = (
         "Logs of nodes",
         ("hpj node-logs --cluster NAME", "the log viewer in JupyterLab"),
         (
-            Permission(
-                "sagemaker:DescribeCluster",
-                CLUSTER,
-                "no logs, because their names contain the cluster's id",
-            ),
-            Permission(
-                "sagemaker:ListClusterNodes",
-                CLUSTER,
-                "no logs of a node except those given with --stream",
-            ),
-            Permission(
-                "logs:DescribeLogStreams",
-                LOGS,
-                "no list of logs, and no logs of replaced nodes",
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs, because their names contain the cluster's id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no logs of a node except those given with --stream"),
+            Permission("logs:DescribeLogStreams", LOGS, "no list of logs, and no logs of replaced nodes"),
             Permission("logs:GetLogEvents", LOG, "no lines"),
         ),
     ),
@@ -436,11 +368,7 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj metrics --cluster NAME", "hpj metrics RUN"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
-            Permission(
-                "sagemaker:ListClusterNodes",
-                CLUSTER,
-                "no metrics of a cluster, which are found by its nodes",
-            ),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no metrics of a cluster, which are found by its nodes"),
             # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
             *(
                 Permission(
@@ -459,21 +387,13 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj storage",),
         (
             Permission("fsx:DescribeFileSystems", ANY_RESOURCE, "no details from FSx"),
+            Permission("fsx:DescribeDataRepositoryAssociations", ANY_RESOURCE, "links to S3 are unknown"),
             Permission(
-                "fsx:DescribeDataRepositoryAssociations", ANY_RESOURCE, "links to S3 are unknown"
+                "sagemaker:DescribeSpace", SPACE, "whether it is shared is known only from Studio's environment"
             ),
+            Permission("sagemaker:DescribeUserProfile", PROFILE, "the uid is assumed to be the common one"),
             Permission(
-                "sagemaker:DescribeSpace",
-                SPACE,
-                "whether it is shared is known only from Studio's environment",
-            ),
-            Permission(
-                "sagemaker:DescribeUserProfile", PROFILE, "the uid is assumed to be the common one"
-            ),
-            Permission(
-                "sagemaker:DescribeCluster",
-                CLUSTER,
-                "whether configured clusters mount the file system is unknown",
+                "sagemaker:DescribeCluster", CLUSTER, "whether configured clusters mount the file system is unknown"
             ),
         ),
     ),
@@ -482,11 +402,7 @@ FEATURES: tuple[Feature, ...] = (
         "Task governance of a HyperPod cluster",
         ("hpj quotas NAME",),
         (
-            Permission(
-                "sagemaker:DescribeCluster",
-                CLUSTER,
-                "no quotas, because they are found by the cluster's ARN",
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no quotas, because they are found by the cluster's ARN"),
             Permission("sagemaker:ListComputeQuotas", ANY_RESOURCE, "no quotas of teams"),
             Permission("sagemaker:DescribeComputeQuota", QUOTA, "reasons of failures are unknown"),
             Permission("sagemaker:ListClusterSchedulerConfigs", ANY_RESOURCE, "no policy"),
@@ -499,27 +415,15 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj mlflow servers", "hpj show RUN", "hpj mlflow link RUN"),
         (
             Permission("sagemaker:ListMlflowApps", ANY_RESOURCE, "MLflow Apps are not listed"),
-            Permission(
-                "sagemaker:ListMlflowTrackingServers",
-                ANY_RESOURCE,
-                "tracking servers are not listed",
-            ),
-            Permission(
-                "sagemaker-mlflow:GetExperimentByName",
-                TRACKING_SERVER,
-                "no run in MLflow is found",
-            ),
+            Permission("sagemaker:ListMlflowTrackingServers", ANY_RESOURCE, "tracking servers are not listed"),
+            Permission("sagemaker-mlflow:GetExperimentByName", TRACKING_SERVER, "no run in MLflow is found"),
             Permission(
                 "sagemaker-mlflow:SearchExperiments",
                 TRACKING_SERVER,
                 "no run in another experiment than the configured one is found",
             ),
             Permission("sagemaker-mlflow:SearchRuns", TRACKING_SERVER, "no run in MLflow is found"),
-            Permission(
-                "sagemaker:CreatePresignedMlflowTrackingServerUrl",
-                TRACKING_SERVER,
-                "no link to MLflow",
-            ),
+            Permission("sagemaker:CreatePresignedMlflowTrackingServerUrl", TRACKING_SERVER, "no link to MLflow"),
             Permission("sagemaker-mlflow:AccessUI", TRACKING_SERVER, "MLflow's page is not shown"),
         ),
     ),
@@ -537,11 +441,7 @@ FEATURES: tuple[Feature, ...] = (
         "prices",
         "Prices of instance types from the AWS Price List",
         ("hpj submit --dry-run", "hpj cost"),
-        (
-            Permission(
-                "pricing:GetProducts", ANY_RESOURCE, "only prices of the configuration are used"
-            ),
-        ),
+        (Permission("pricing:GetProducts", ANY_RESOURCE, "only prices of the configuration are used"),),
     ),
     Feature(
         "node-actions",
@@ -551,11 +451,7 @@ FEATURES: tuple[Feature, ...] = (
             Permission("sagemaker:BatchRebootClusterNodes", CLUSTER, "no reboot"),
             Permission("sagemaker:BatchReplaceClusterNodes", CLUSTER, "no replacement"),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "nodes cannot be found"),
-            Permission(
-                "sagemaker:DescribeCluster",
-                CLUSTER,
-                "controllers are not recognized in advance",
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "controllers are not recognized in advance"),
         ),
         changes=True,
     ),
@@ -564,16 +460,8 @@ FEATURES: tuple[Feature, ...] = (
         "A terminal on a node",
         ("hpj terminal NODE --cluster NAME", "the nodes' page in JupyterLab"),
         (
-            Permission(
-                "sagemaker:DescribeCluster",
-                CLUSTER,
-                "no command, because it contains the cluster's id",
-            ),
-            Permission(
-                "sagemaker:ListClusterNodes",
-                CLUSTER,
-                "no command, because the node cannot be found",
-            ),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no command, because it contains the cluster's id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no command, because the node cannot be found"),
             *_session("the command opens no terminal", SHELL_DOCUMENT),
         ),
         changes=True,
@@ -613,11 +501,7 @@ FEATURES: tuple[Feature, ...] = (
         "Kubernetes clusters by their names in EKS",
         ("hpj nodes NAME", "hpj submit --instance-type TYPE"),
         (
-            Permission(
-                "eks:DescribeCluster",
-                EKS,
-                'no connection to a cluster that is configured with eks = "NAME"',
-            ),
+            Permission("eks:DescribeCluster", EKS, 'no connection to a cluster that is configured with eks = "NAME"'),
             Permission(
                 "ec2:DescribeInstanceTypes",
                 ANY_RESOURCE,

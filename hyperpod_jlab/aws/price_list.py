@@ -78,12 +78,7 @@ def _kind() -> TypeAdapter[dict[str, _RegionList]]:
 
 
 async def list_prices(
-    aws: Aws,
-    region: str,
-    instance_types: Sequence[str],
-    notes: list[str] | None = None,
-    *,
-    currency: str | None = None,
+    aws: Aws, region: str, instance_types: Sequence[str], notes: list[str] | None = None, *, currency: str | None = None
 ) -> dict[str, list[Price]]:
     """The on-demand prices of an instance hour in a HyperPod cluster, the oldest first; types without a sure price are left out.
 
@@ -168,9 +163,7 @@ async def _read(aws: Aws, region: str) -> _RegionList:
     ]
     products = [
         text
-        async for page in aws.pages(
-            "pricing", "GetProducts", ServiceCode=SERVICE_CODE, Filters=filters
-        )
+        async for page in aws.pages("pricing", "GetProducts", ServiceCode=SERVICE_CODE, Filters=filters)
         for text in page["PriceList"]
     ]
     return await asyncio.to_thread(_parse, products, region, time.time())
@@ -231,9 +224,7 @@ def _parse(products: Iterable[str], region: str, now: float) -> _RegionList:
                 f"the AWS Price List has several products for {name} in {region}, so its price is not used"
             )
         elif prices is None:
-            found.notes[name] = (
-                f"the AWS Price List has no single price per hour for {name} in {region}"
-            )
+            found.notes[name] = f"the AWS Price List has no single price per hour for {name} in {region}"
         else:
             found.prices[name] = prices
     for name in found.notes:
@@ -241,9 +232,7 @@ def _parse(products: Iterable[str], region: str, now: float) -> _RegionList:
     return found
 
 
-def _prices(
-    terms: Iterable[_Term], currency: str, now: float
-) -> list[tuple[float, float | None]] | None:
+def _prices(terms: Iterable[_Term], currency: str, now: float) -> list[tuple[float, float | None]] | None:
     """Amounts with the times from which they hold, the oldest first; None if they are not plain prices per hour."""
     prices: list[tuple[float, float | None]] = []
     for term in sorted(terms, key=lambda one: one.effective_date):

@@ -44,9 +44,7 @@ _MAX_CONNECTIONS = 16
 _threads = ThreadPoolExecutor(_MAX_CONNECTIONS, "aws")
 """Threads for calls: an unresponsive AWS holds them for minutes without blocking other work. They start with the first call."""
 
-_CREDENTIALS = frozenset(
-    {"expired_aws_credentials", "invalid_aws_credentials", "no_aws_credentials"}
-)
+_CREDENTIALS = frozenset({"expired_aws_credentials", "invalid_aws_credentials", "no_aws_credentials"})
 
 
 @dataclass(frozen=True)
@@ -84,12 +82,7 @@ class _Session:
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = self._make_client(
-                    call,
-                    *(
-                        _FAST_LIMITS
-                        if fail_fast
-                        else (_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS)
-                    ),
+                    call, *(_FAST_LIMITS if fail_fast else (_CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS))
                 )
             return self._clients[key]
 
@@ -142,9 +135,7 @@ class _Session:
             self._clients.clear()
             self.home = None
 
-    def _make_client(
-        self, call: AwsCall, connect: float, read_timeout: float, attempts: int
-    ) -> Any:
+    def _make_client(self, call: AwsCall, connect: float, read_timeout: float, attempts: int) -> Any:
         session = self._boto3()
         from botocore.config import Config
         from botocore.exceptions import UnknownServiceError
@@ -232,9 +223,7 @@ class Aws:
         keys: Other credentials than the process's own.
     """
 
-    def __init__(
-        self, region: str | None = None, *, fail_fast: bool = False, keys: Keys | None = None
-    ) -> None:
+    def __init__(self, region: str | None = None, *, fail_fast: bool = False, keys: Keys | None = None) -> None:
         self._region = region
         self._fail_fast = fail_fast
         self._keys = keys
@@ -288,9 +277,7 @@ class Aws:
         call = AwsCall(service, operation, await self.region())
         await self._run(call, lambda: _method(self._session.client(call), call))
 
-    async def pages(
-        self, service: str, operation: str, **parameters: Any
-    ) -> AsyncIterator[dict[str, Any]]:
+    async def pages(self, service: str, operation: str, **parameters: Any) -> AsyncIterator[dict[str, Any]]:
         """Call an operation page by page.
 
         Raises:

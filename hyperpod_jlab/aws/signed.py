@@ -69,9 +69,7 @@ class CallMeter:
         """The requests of the last minute, the most frequent operation first."""
         with self._lock:
             self._drop_old()
-            calls_by_operation = Counter(
-                (service, operation) for _, service, operation in self._recent
-            )
+            calls_by_operation = Counter((service, operation) for _, service, operation in self._recent)
         rows = [OperationCalls(*names, calls) for names, calls in calls_by_operation.items()]
         return sorted(rows, key=lambda row: (-row.calls, row.service, row.operation))
 
@@ -115,9 +113,7 @@ _CODES = {
 """Meaning of a status if the response names no error."""
 
 _TOKEN = re.compile(r"security token included in the request is (expired|invalid)", re.IGNORECASE)
-_SIGNATURE = re.compile(
-    r"signature (expired|not yet current|we calculated)|too skewed", re.IGNORECASE
-)
+_SIGNATURE = re.compile(r"signature (expired|not yet current|we calculated)|too skewed", re.IGNORECASE)
 
 
 def post_form(core: Any, http: Any, call: AwsCall, url: str, form: Mapping[str, str]) -> Any:
@@ -206,11 +202,7 @@ def _parse_error(response: Any) -> dict[str, Any]:
     # AWS uses ``message``, Prometheus ``error``.
     message = str(body.get("message") or body.get("Message") or body.get("error") or "")
     error_type = headers.get("x-amzn-errortype", "").partition(":")[0]
-    code = (
-        error_type
-        or _code_from_message(message)
-        or _CODES.get(response.status_code, str(response.status_code))
-    )
+    code = error_type or _code_from_message(message) or _CODES.get(response.status_code, str(response.status_code))
     return {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": response.status_code, "HTTPHeaders": headers},

@@ -11,33 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.capture.captured import (
-    Captured,
-    CodeFile,
-    CommandItem,
-    FunctionCall,
-    PreviewPart,
-    ProjectFile,
-)
+from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, FunctionCall, PreviewPart, ProjectFile
 from hyperpod_jlab.capture.secrets import credential_findings, secret_name_findings
 from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.spec import (
-    CommandSource,
-    FunctionSource,
-    JobSpec,
-    NotebookSource,
-    ScriptSource,
-)
+from hyperpod_jlab.core.spec import CommandSource, FunctionSource, JobSpec, NotebookSource, ScriptSource
 
-__all__ = [
-    "Captured",
-    "CodeFile",
-    "CommandItem",
-    "FunctionCall",
-    "PreviewPart",
-    "ProjectFile",
-    "capture",
-]
+__all__ = ["Captured", "CodeFile", "CommandItem", "FunctionCall", "PreviewPart", "ProjectFile", "capture"]
 
 
 def capture(

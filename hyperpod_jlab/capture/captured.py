@@ -139,8 +139,5 @@ def runtime_files(kind: Literal["notebook", "function"]) -> tuple[CodeFile, ...]
     """The runner for cells or for a function."""
     folder = resources.files("hyperpod_jlab.capture") / "runtime"
     main = CodeFile(MAIN, (folder / f"{kind}_main.py").read_bytes())
-    modules = (
-        CodeFile(f"{PACKAGE}/{name}.py", (folder / f"{name}.py").read_bytes())
-        for name in _MODULES[kind]
-    )
+    modules = (CodeFile(f"{PACKAGE}/{name}.py", (folder / f"{name}.py").read_bytes()) for name in _MODULES[kind])
     return (main, *modules)

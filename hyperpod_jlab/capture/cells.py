@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hyperpod_jlab.capture.captured import (
-    MAIN,
-    Captured,
-    CodeFile,
-    CommandItem,
-    PreviewPart,
-    runtime_files,
-)
+from hyperpod_jlab.capture.captured import MAIN, Captured, CodeFile, CommandItem, PreviewPart, runtime_files
 from hyperpod_jlab.capture.document import NOTEBOOK, sent_document
 from hyperpod_jlab.capture.files import run_name, source_path
 from hyperpod_jlab.capture.magic_lines import CellFacts, inspect_cell
@@ -44,9 +37,7 @@ class _PreparedCell:
     facts: CellFacts
 
 
-def capture_notebook(
-    spec: JobSpec, source: NotebookSource, base: Path, content: Mapping[str, Any] | None
-) -> Captured:
+def capture_notebook(spec: JobSpec, source: NotebookSource, base: Path, content: Mapping[str, Any] | None) -> Captured:
     """Capture the selected cells of a notebook.
 
     Raises:
@@ -74,9 +65,7 @@ def capture_notebook(
         project=project.files,
         command=command,
         findings=(*findings, *_findings(cells), *project.findings),
-        parts=tuple(
-            PreviewPart(f"Cell {one.cell.number}", "python", one.cell.text) for one in cells
-        ),
+        parts=tuple(PreviewPart(f"Cell {one.cell.number}", "python", one.cell.text) for one in cells),
         pip_lines=tuple(line for one in cells for line in one.facts.pip_lines),
     )
 

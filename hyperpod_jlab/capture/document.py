@@ -104,9 +104,7 @@ def _make_ids_unique(entries: Sequence[dict[str, Any]]) -> None:
         cell_id = entry.get("id")
         if not isinstance(cell_id, str) or not _ID.fullmatch(cell_id) or cell_id in seen:
             cell_id = next(
-                name
-                for name in (f"cell-{position}{'-' * extra}" for extra in itertools.count())
-                if name not in seen
+                name for name in (f"cell-{position}{'-' * extra}" for extra in itertools.count()) if name not in seen
             )
             entry["id"] = cell_id
         seen.add(cell_id)

@@ -22,26 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.capture.captured import (
-    Captured,
-    CodeFile,
-    PreviewPart,
-    ProjectFile,
-)
+from hyperpod_jlab.capture.captured import Captured, CodeFile, PreviewPart, ProjectFile
 from hyperpod_jlab.capture.files import source_path
-from hyperpod_jlab.capture.requirements import (
-    FIELD,
-    Line,
-    Requirements,
-    path_inside,
-    read_inside,
-)
-from hyperpod_jlab.capture.secrets import (
-    MAX_PACKAGE_BYTES,
-    is_package_file,
-    read_package_file,
-    without_credentials,
-)
+from hyperpod_jlab.capture.requirements import FIELD, Line, Requirements, path_inside, read_inside
+from hyperpod_jlab.capture.secrets import MAX_PACKAGE_BYTES, is_package_file, read_package_file, without_credentials
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
@@ -75,9 +59,7 @@ class _Installed:
     packages: list[tuple[str, str, dict[str, Any] | None]]
 
 
-def with_environment(
-    captured: Captured, spec: JobSpec, base: Path, interpreter: str | None
-) -> Captured:
+def with_environment(captured: Captured, spec: JobSpec, base: Path, interpreter: str | None) -> Captured:
     """Add the environment that the spec asks for.
 
     Args:
@@ -243,12 +225,7 @@ def _probe(python: str) -> _Installed:
     """What an interpreter has installed, by its own word."""
     try:
         done = subprocess.run(
-            [python, "-I", "-c", _PROBE],
-            cwd="/",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
+            [python, "-I", "-c", _PROBE], cwd="/", capture_output=True, text=True, timeout=60, check=True
         )
         return _Installed(**json.loads(done.stdout.splitlines()[-1]))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError, TypeError) as error:
@@ -277,18 +254,14 @@ def _freeze(installed: _Installed, requirements: Requirements) -> None:
         if url.startswith("file:") or (direct or {}).get("dir_info"):
             requirements.omit(f"{name} {version}", f"it is installed from {url}")
         elif vcs:
-            requirements.add_package(
-                f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}", requirements.lines, origin
-            )
+            requirements.add_package(f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}", requirements.lines, origin)
         elif url:
             requirements.add_package(f"{name} @ {url}", requirements.lines, origin)
         else:
             requirements.lines.append(f"{name}=={version}")
             build = _TORCH_BUILD.search(version)
             builds |= {build[1]} if build else set()
-    requirements.lines[:0] = [
-        f"--extra-index-url https://download.pytorch.org/whl/{build}" for build in sorted(builds)
-    ]
+    requirements.lines[:0] = [f"--extra-index-url https://download.pytorch.org/whl/{build}" for build in sorted(builds)]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -301,9 +274,7 @@ _REGISTRY = re.compile(r'^source = \{ registry = "([^"\\\n]+)" \}$', re.MULTILIN
 _FENCE = b'[project]\nname = "fence"\nversion = "0"\n'
 
 
-def _read_lock(
-    lock: Path, installed: _Installed, interpreter: str, requirements: Requirements
-) -> None:
+def _read_lock(lock: Path, installed: _Installed, interpreter: str, requirements: Requirements) -> None:
     texts = {}
     for path in (lock, lock.with_name("pyproject.toml")):
         origin = Line(path)

@@ -26,9 +26,7 @@ def run_name(explicit: str | None, proposed: str) -> str:
     if explicit:
         return explicit
     # Normalizing takes time by the square of the length, if all are accents.
-    ascii_name = (
-        unicodedata.normalize("NFKD", proposed[:_MAX_PROPOSED]).encode("ascii", "ignore").decode()
-    )
+    ascii_name = unicodedata.normalize("NFKD", proposed[:_MAX_PROPOSED]).encode("ascii", "ignore").decode()
     name = re.sub(r"[^A-Za-z0-9._ -]+", "-", ascii_name).lstrip("._ -")[:_MAX_NAME].rstrip("._ -")
     return name or "run"
 
@@ -63,9 +61,7 @@ def source_path(base: Path, text: str) -> Path:
 def _file_error(text: str, reason: str) -> InvalidInputError:
     shown_text = text[:80].encode("utf-8", "backslashreplace").decode()
     return InvalidInputError(
-        f"'{shown_text}' cannot be copied into the run: {reason}",
-        code="no_such_file",
-        detail={"field": "source.path"},
+        f"'{shown_text}' cannot be copied into the run: {reason}", code="no_such_file", detail={"field": "source.path"}
     )
 
 
@@ -85,21 +81,15 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
     data = read_file(path, "script")
     if path.suffix == ".ipynb":
         raise InvalidInputError(
-            f"{path.name} is a notebook, not a script",
-            code="not_a_script",
-            detail={"field": "source.path"},
+            f"{path.name} is a notebook, not a script", code="not_a_script", detail={"field": "source.path"}
         )
     project = collect_project(spec.files, path.parent, base)
     relative = project.relative_to_root(path)
     findings = list(project.findings)
     if relative is None:
         relative = PurePosixPath(path.name)
-        message = (
-            f"{path.name} is outside the project root {project.root}; it is copied to the top of it"
-        )
-        findings.append(
-            Finding(level="warning", code="outside_root", message=message, field="files.root")
-        )
+        message = f"{path.name} is outside the project root {project.root}; it is copied to the top of it"
+        findings.append(Finding(level="warning", code="outside_root", message=message, field="files.root"))
     script = f"work/{relative}"
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": script}, *spec.args)
     return Captured(
@@ -149,11 +139,7 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
         project=project.files,
         findings=project.findings,
         cwd=_relative_folder(project, base, path.parent),
-        parts=(
-            PreviewPart(
-                path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")
-            ),
-        ),
+        parts=(PreviewPart(path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")),),
     )
 
 
@@ -161,9 +147,7 @@ def _relative_folder(project: Project, base: Path, folder: Path) -> str:
     """The working folder of a native file: the copy of the user's current folder, as if the user had submitted it; else that of the file."""
     for relative in (project.relative_to_root(base), project.relative_to_root(folder)):
         # A folder without included files does not exist in the bundle.
-        if relative is not None and any(
-            PurePosixPath(file.path).is_relative_to(relative) for file in project.files
-        ):
+        if relative is not None and any(PurePosixPath(file.path).is_relative_to(relative) for file in project.files):
             return str("work" / relative)
     return "work"
 

@@ -58,14 +58,8 @@ def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
     reason = f"{type(error).__name__}: {str(error)[:300]}"
     if isinstance(error, RecursionError):
         reason = "it is nested too deeply"
-    subject = (
-        f"{path}, a {type(unpicklable).__name__} object,"
-        if unpicklable is not None
-        else "the function"
-    )
-    advice = _ADVICE.get(
-        type(unpicklable).__name__, "make it inside the function, or pass what it is made from"
-    )
+    subject = f"{path}, a {type(unpicklable).__name__} object," if unpicklable is not None else "the function"
+    advice = _ADVICE.get(type(unpicklable).__name__, "make it inside the function, or pass what it is made from")
     return InvalidInputError(
         f"{subject} cannot be pickled: {reason}",
         code="not_picklable",
@@ -76,9 +70,7 @@ def explain(call: FunctionCall, error: Exception) -> InvalidInputError:
 
 def _find_unpicklable(call: FunctionCall) -> tuple[str, Any]:
     """The innermost object that fails by itself, with its path."""
-    roots: list[tuple[str, Any]] = [
-        (f"argument {position}", value) for position, value in enumerate(call.args, 1)
-    ]
+    roots: list[tuple[str, Any]] = [(f"argument {position}", value) for position, value in enumerate(call.args, 1)]
     roots += [(f"argument '{name}'", value) for name, value in call.kwargs.items()]
     roots.append(("the function", call.function))
     for path, value in roots:
@@ -160,9 +152,7 @@ _CacheInfo = functools._CacheInfo  # noqa: SLF001
 _registry_lock = threading.Lock()
 
 
-def capture_function(
-    spec: JobSpec, source: FunctionSource, base: Path, call: FunctionCall | None
-) -> Captured:
+def capture_function(spec: JobSpec, source: FunctionSource, base: Path, call: FunctionCall | None) -> Captured:
     """Capture a function with its arguments.
 
     Raises:
@@ -177,9 +167,7 @@ def capture_function(
         )
     if not callable(call.function):
         raise InvalidInputError(
-            f"{type(call.function).__name__} objects cannot be called",
-            code="not_callable",
-            detail={"field": "source"},
+            f"{type(call.function).__name__} objects cannot be called", code="not_callable", detail={"field": "source"}
         )
     folder = _folder_of(call, base)
     project = collect_project(spec.files, folder, base)
@@ -272,10 +260,7 @@ def _is_installed(path: Path) -> bool:
     """Whether a file belongs to Python, to an installed package or to this one."""
     if {"site-packages", "dist-packages"}.intersection(path.parts):
         return True
-    library_folders: set[str | None] = {
-        sysconfig.get_path("stdlib"),
-        sysconfig.get_path("platstdlib"),
-    }
+    library_folders: set[str | None] = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     if sys.prefix != sys.base_prefix:
         library_folders.add(sys.prefix)
     library_folders.add(str(Path(__file__).parents[1]))
@@ -332,13 +317,9 @@ def _rebuild_cached(value: functools._lru_cache_wrapper[Any]) -> tuple[Any, ...]
 def _size_findings(size: int) -> list[Finding]:
     if size <= LARGE_PICKLE:
         return []
-    message = (
-        f"the function and its arguments are {size >> 20} MiB pickled, and each rank loads them"
-    )
+    message = f"the function and its arguments are {size >> 20} MiB pickled, and each rank loads them"
     hint = "put large data on the storage partition and pass its path"
-    return [
-        Finding(level="warning", code="large_arguments", message=message, hint=hint, field="source")
-    ]
+    return [Finding(level="warning", code="large_arguments", message=message, hint=hint, field="source")]
 
 
 def _cloudpickle_files() -> list[CodeFile]:
@@ -352,9 +333,7 @@ def _cloudpickle_files() -> list[CodeFile]:
     ]
 
 
-def _sources(
-    call: FunctionCall, own_modules: list[types.ModuleType], pickled: bytes
-) -> dict[str, str]:
+def _sources(call: FunctionCall, own_modules: list[types.ModuleType], pickled: bytes) -> dict[str, str]:
     """Sources of the files from which the pickled functions were compiled: the nodes need them for tracebacks."""
     names = {str(module.__file__): vars(module) for module in own_modules}
     code = getattr(_unwrap(call.function), "__code__", None)
@@ -372,10 +351,7 @@ def _sources(
 
 
 def _part(
-    call: FunctionCall,
-    source: FunctionSource,
-    own_modules: list[types.ModuleType],
-    project: Project,
+    call: FunctionCall, source: FunctionSource, own_modules: list[types.ModuleType], project: Project
 ) -> PreviewPart:
     code = getattr(_unwrap(call.function), "__code__", None)
     text = f"{source.module}.{source.qualname}"

@@ -43,10 +43,7 @@ class SlowGitError(Exception):
 
 
 def ask(
-    folder: Path,
-    command: Literal["check-ignore", "ls-files", "rev-parse"],
-    *arguments: str,
-    seconds: float,
+    folder: Path, command: Literal["check-ignore", "ls-files", "rev-parse"], *arguments: str, seconds: float
 ) -> bytes | None:
     """What git prints; None if it fails. These commands use no filter, diff or editor.
 

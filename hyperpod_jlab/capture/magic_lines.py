@@ -15,9 +15,7 @@ _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _MAGIC = re.compile(r"^[ \t]*[%!]|=[ \t]*[%!]|\?[ \t]*$", re.MULTILINE)
 _MAX_READ = 5_000_000
 _MAX_LINE = 4_000
-_AUTOMAGIC = re.compile(
-    r"(?:cat|cd|conda|cp|env|ls|mkdir|mv|pip|rm|run|time|timeit|uv)[ \t][^\r\n]*\s*"
-)
+_AUTOMAGIC = re.compile(r"(?:cat|cd|conda|cp|env|ls|mkdir|mv|pip|rm|run|time|timeit|uv)[ \t][^\r\n]*\s*")
 """A cell of one line that is no Python needs no percent sign."""
 _VARIABLE = re.compile(r"([^\s=]+)\s*(?:=|\s)\s*(.*)", re.DOTALL)
 
@@ -70,14 +68,9 @@ def inspect_cell(text: str) -> CellFacts:
     for magic in ast.walk(tree):
         match magic:
             case ast.Call(
-                func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method),
-                args=[*arguments],
+                func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method), args=[*arguments]
             ):
-                texts = [
-                    one.value
-                    for one in arguments
-                    if isinstance(one, ast.Constant) and isinstance(one.value, str)
-                ]
+                texts = [one.value for one in arguments if isinstance(one, ast.Constant) and isinstance(one.value, str)]
                 command = "pip " + texts[-1] if texts[:1] == ["pip"] else texts[0] if texts else ""
                 pip = pip_arguments(command)
                 if method in {"system", "run_line_magic"} and pip is not None:
@@ -95,9 +88,7 @@ def _parse(text: str) -> tuple[ast.Module | None, tuple[int, str] | None]:
         warnings.simplefilter("ignore")
         try:
             flags = _FLAGS | ast.PyCF_ONLY_AST
-            tree = parse_with_retry(
-                lambda: compile(text, "<cell>", "exec", flags, dont_inherit=True)
-            )
+            tree = parse_with_retry(lambda: compile(text, "<cell>", "exec", flags, dont_inherit=True))
             compile(text, "<cell>", "exec", _FLAGS, dont_inherit=True)
         except SyntaxError as error:
             return None, (error.lineno or 1, error.msg)

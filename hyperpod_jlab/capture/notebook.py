@@ -79,9 +79,7 @@ def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Noteb
         code.append(_code_cell(cell, len(code) + 1, identity, path))
     _check_size(code, path)
     if not code:
-        raise InvalidInputError(
-            f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD}
-        )
+        raise InvalidInputError(f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD})
     return Notebook(path, tuple(code), frozenset(skipped_ids), document)
 
 
@@ -183,11 +181,7 @@ def _check_language(document: Mapping[str, Any], path: Path) -> None:
     for part, key in (("kernelspec", "language"), ("language_info", "name")):
         value = metadata.get(part)
         language = value.get(key) if isinstance(value, Mapping) else None
-        if (
-            isinstance(language, str)
-            and language
-            and not language.lower().startswith(("python", "ipython"))
-        ):
+        if isinstance(language, str) and language and not language.lower().startswith(("python", "ipython")):
             raise InvalidInputError(
                 f"{path.name} is a notebook for {language}, and jobs run Python",
                 code="not_python",
@@ -206,9 +200,7 @@ def _code_cell(cell: Mapping[str, Any], number: int, identity: str | None, path:
     metadata = cell.get("metadata")
     tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
     tag_list = tags if isinstance(tags, list) else []
-    return CodeCell(
-        number, source, frozenset(tag for tag in tag_list if isinstance(tag, str)), identity
-    )
+    return CodeCell(number, source, frozenset(tag for tag in tag_list if isinstance(tag, str)), identity)
 
 
 def _check_characters(source: str, number: int, path: Path) -> None:
@@ -236,9 +228,7 @@ def _check_characters(source: str, number: int, path: Path) -> None:
 
 def _notebook_error(path: Path, reason: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{path.name} is not a notebook: {reason}",
-        code="not_a_notebook",
-        detail={"field": _PATH_FIELD},
+        f"{path.name} is not a notebook: {reason}", code="not_a_notebook", detail={"field": _PATH_FIELD}
     )
 
 
@@ -293,10 +283,7 @@ def _select_by_tag(notebook: Notebook, tag: str) -> set[int]:
     shown = ", ".join(tag[:80] for tag in tags[:_MAX_TAGS_SHOWN])
     hint = f"tags in it: {shown}" if tags else "no code cell in it has a tag"
     raise _selection_error(
-        f"no code cell of {notebook.path.name} has the tag '{tag}'",
-        "no_such_tag",
-        "source.tag",
-        hint=hint,
+        f"no code cell of {notebook.path.name} has the tag '{tag}'", "no_such_tag", "source.tag", hint=hint
     )
 
 
@@ -325,10 +312,7 @@ def _select_by_id(notebook: Notebook, ids: list[str]) -> set[int]:
     numbers = {cell.number for cell in notebook.cells if cell.id in chosen}
     if not numbers:
         raise _selection_error(
-            "only markdown or raw cells are selected",
-            "no_code_cells",
-            field,
-            hint="select at least one code cell",
+            "only markdown or raw cells are selected", "no_code_cells", field, hint="select at least one code cell"
         )
     return numbers
 

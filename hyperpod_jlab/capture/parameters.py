@@ -31,21 +31,14 @@ def inject_parameters(
     cells = [cell for cell in cells if INJECTED_TAG not in cell.tags]
     tagged = [cell for cell in notebook.cells if PARAMETERS_TAG in cell.tags]
     lines = [f"{name} = {value!r}" for name, value in source.parameters.items()]
-    injected = CodeCell(
-        INJECTED_NUMBER,
-        "\n".join(["# Parameters", *lines]),
-        frozenset({INJECTED_TAG}),
-        _INJECTED_ID,
-    )
+    injected = CodeCell(INJECTED_NUMBER, "\n".join(["# Parameters", *lines]), frozenset({INJECTED_TAG}), _INJECTED_ID)
     last = tagged[-1].number if tagged else 0
     position = sum(cell.number <= last for cell in cells)
     findings = tuple(_warnings(tagged, {cell.number for cell in cells}, source))
     return (*cells[:position], injected, *cells[position:]), findings
 
 
-def _warnings(
-    tagged: Sequence[CodeCell], selected: Container[int], source: NotebookSource
-) -> Iterator[Finding]:
+def _warnings(tagged: Sequence[CodeCell], selected: Container[int], source: NotebookSource) -> Iterator[Finding]:
     if not tagged:
         message = "no cell is tagged 'parameters', so the parameters are set before the first cell"
         hint = "tag the cell with the default values: Property Inspector, Cell tags"
@@ -57,9 +50,7 @@ def _warnings(
         yield _warning(
             "parameters_cell_left_out",
             f"the cell tagged 'parameters' (cell {numbers}) is not selected, so its other values are not set",
-            f"select it too, such as with --cells {numbers},{source.cells}"
-            if source.cells
-            else "select it too",
+            f"select it too, such as with --cells {numbers},{source.cells}" if source.cells else "select it too",
         )
     known = {name for cell in tagged for name in _assigned_names(cell.text)}
     for name in source.parameters:

@@ -135,17 +135,13 @@ class Lister:
         listed = ((one[:2] == "? ", one[2:]) for one in tagged)
         paths = [path for is_new, path in listed if not (is_new and _is_excluded(path))]
         # Git does not check the names in an index.
-        return [
-            path for path in paths if _ODD_COMPONENTS.isdisjoint(path.removesuffix("/").split("/"))
-        ]
+        return [path for path in paths if _ODD_COMPONENTS.isdisjoint(path.removesuffix("/").split("/"))]
 
     def _is_ignored(self, folder: Path) -> bool:
         """Whether an outer repository ignores this folder, as a repository for a home folder's dot files does."""
         return self._ask_git(folder.parent, "check-ignore", "-q", f"./{folder.name}") is not None
 
-    def _ask_git(
-        self, folder: Path, command: Literal["check-ignore", "ls-files"], *arguments: str
-    ) -> list[str] | None:
+    def _ask_git(self, folder: Path, command: Literal["check-ignore", "ls-files"], *arguments: str) -> list[str] | None:
         try:
             seconds = self._deadline - time.monotonic()
             output = git.ask(folder, command, *arguments, seconds=seconds)
@@ -167,9 +163,7 @@ class Lister:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if _has_component(entry.name, _EXCLUDED_NAMES if heed else _ALWAYS_EXCLUDED):
                     continue
-                if heed and any(
-                    tree.ignores(path, folder=is_folder) for tree in (ignores, self._own_rules)
-                ):
+                if heed and any(tree.ignores(path, folder=is_folder) for tree in (ignores, self._own_rules)):
                     continue
                 if not is_folder:
                     self._add(path)
@@ -319,13 +313,7 @@ def collect_project(files: FilesSpec, folder: Path, base: Path | None = None) ->
 def _collect(files: FilesSpec, root: Path) -> Project:
     if not root.is_dir():
         return Project(
-            root,
-            (),
-            (
-                _finding(
-                    "warning", "no_project", f"folder {root} not found; no project files are copied"
-                ),
-            ),
+            root, (), (_finding("warning", "no_project", f"folder {root} not found; no project files are copied"),)
         )
     if files.root is None and _is_broad(root):
         paths, findings = _unmatched_includes(root)
@@ -354,9 +342,7 @@ def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
     if root.is_dir():
         return root
     raise InvalidInputError(
-        f"the project root {root} is not a folder",
-        code="no_such_folder",
-        detail={"field": "files.root"},
+        f"the project root {root} is not a folder", code="no_such_folder", detail={"field": "files.root"}
     )
 
 
@@ -368,17 +354,14 @@ def _is_broad(root: Path) -> bool:
     if any((resolved / file_name).exists() for file_name in _PROJECT_FILES):
         return False
     own_folders = (
-        resolved / partition_folder.folder.name / "runs"
-        for partition_folder in Partition(resolved).own_folders
+        resolved / partition_folder.folder.name / "runs" for partition_folder in Partition(resolved).own_folders
     )
     return any(folder.is_dir() for folder in own_folders) or resolved.is_mount()
 
 
 def _unmatched_includes(root: Path) -> tuple[list[str], list[Finding]]:
     """For a folder that is not a project: the modules directly in it."""
-    names = sorted(
-        entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file()
-    )
+    names = sorted(entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file())
     message = f"{root} is not a project folder, so only the .py files directly in it are copied ({len(names)})"
     hint = "move the code into a separate folder, or use --project-root or --include"
     return names[:MAX_FILES], [_finding("info", "broad_root", message, hint)]
@@ -449,9 +432,7 @@ class _EscapeCache:
             return self._find_link_escape((self.root / path).resolve(strict=True))
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
-            self._folders[folder] = self._find_link_escape(
-                (self.root / folder).resolve(strict=True)
-            )
+            self._folders[folder] = self._find_link_escape((self.root / folder).resolve(strict=True))
         paths = self._folders[folder]
         return f"{paths}/{name}" if paths else None if paths is None else name
 
@@ -480,9 +461,7 @@ def _sort_files(root: Path, paths: Iterable[str], requested: set[str]) -> _Sorti
         for file in list(sorting.included.values()):
             if file.path.startswith(f"{target}/"):
                 place = f"{link}/{file.path[len(target) + 1 :]}"
-                sorting.included.setdefault(
-                    place, ProjectFile(place, file.location, file.size, file.executable)
-                )
+                sorting.included.setdefault(place, ProjectFile(place, file.location, file.size, file.executable))
     return sorting
 
 
@@ -525,9 +504,7 @@ def _has_printable_name(path: str) -> bool:
     return True
 
 
-def _findings(
-    root: Path, files: FilesSpec, sorting: _Sorting, paths: tuple[ProjectFile, ...]
-) -> Iterator[Finding]:
+def _findings(root: Path, files: FilesSpec, sorting: _Sorting, paths: tuple[ProjectFile, ...]) -> Iterator[Finding]:
     if sorting.secret:
         yield _excluded_finding(
             "secret_files",
@@ -543,13 +520,9 @@ def _findings(
             "copy their targets into the project",
         )
     if sorting.unreadable:
-        yield _excluded_finding(
-            "unreadable", "cannot be read and are not copied", sorting.unreadable
-        )
+        yield _excluded_finding("unreadable", "cannot be read and are not copied", sorting.unreadable)
     if sorting.unnamed:
-        yield _excluded_finding(
-            "odd_names", "have names that are not UTF-8 and are not copied", sorting.unnamed
-        )
+        yield _excluded_finding("odd_names", "have names that are not UTF-8 and are not copied", sorting.unnamed)
     size = sum(file.size for file in paths)
     if len(paths) > MAX_FILES:
         yield _too_many_files(root, f"it holds more than {MAX_FILES} files")
@@ -571,9 +544,7 @@ def _excluded_finding(code: str, reason: str, paths: list[str], hint: str | None
 
 
 def _too_many_files(root: Path, detail: str) -> Finding:
-    return _finding(
-        "error", "project_too_many_files", f"{root} is too large for a project: {detail}", _SMALLER
-    )
+    return _finding("error", "project_too_many_files", f"{root} is too large for a project: {detail}", _SMALLER)
 
 
 def _finding(level: Level, code: str, message: str, hint: str | None = None) -> Finding:

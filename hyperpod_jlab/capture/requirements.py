@@ -48,12 +48,7 @@ _OPTIONS = {
     "--require-hashes": "flag",
 }
 """The options of a requirements file, and what follows each of them."""
-_SHORT = {
-    "-r": "--requirement",
-    "-c": "--constraint",
-    "-i": "--index-url",
-    "-f": "--find-links",
-}
+_SHORT = {"-r": "--requirement", "-c": "--constraint", "-i": "--index-url", "-f": "--find-links"}
 
 # Each takes time in proportion to the line.
 _COMMENT = re.compile(r"(^|\s)#.*")
@@ -75,9 +70,7 @@ class Line:
     def refused(self, reason: str, code: str, hint: str) -> InvalidInputError:
         """The error that names the file and the number of the line."""
         place = str(self.path) if self.number is None else f"{self.path}, line {self.number}"
-        return InvalidInputError(
-            f"{place}: {reason}", code=code, hint=hint, detail={"field": FIELD}
-        )
+        return InvalidInputError(f"{place}: {reason}", code=code, hint=hint, detail={"field": FIELD})
 
 
 @dataclass
@@ -118,9 +111,7 @@ class Requirements:
         self.files.add(inside)
         if len(self.files) > _MAX_FILES:
             raise origin.refused(
-                f"more than {_MAX_FILES} files include each other",
-                "too_many_files",
-                "join some of them",
+                f"more than {_MAX_FILES} files include each other", "too_many_files", "join some of them"
             )
         text = read_inside(self.root, inside, origin, _MAX_FILE_BYTES)
         self.add(text, path, self.lines if lines is None else lines)
@@ -249,9 +240,7 @@ class Requirements:
 
     def _find(self, code: str, message: str, hint: str) -> None:
         if len(self.findings) < _MAX_FINDINGS:
-            self.findings.append(
-                Finding(level="warning", code=code, message=message, hint=hint, field=FIELD)
-            )
+            self.findings.append(Finding(level="warning", code=code, message=message, hint=hint, field=FIELD))
 
 
 def path_inside(root: Path, path: Path, origin: Line) -> Path:
@@ -279,9 +268,7 @@ def path_inside(root: Path, path: Path, origin: Line) -> Path:
     names = (os.path.relpath(path, root), str(inside.relative_to(top)))
     if any(map(is_secret_file, names)):
         raise origin.refused(
-            f"{names[0]} looks like a file of secrets and is not read",
-            "secret_file",
-            "rename it if it has no secrets",
+            f"{names[0]} looks like a file of secrets and is not read", "secret_file", "rename it if it has no secrets"
         )
     return inside
 

@@ -86,9 +86,7 @@ def _load_npy(data: bytes) -> Any:
         import numpy as np
     except ImportError as error:
         raise HyperpodError(
-            "the result is a numpy array, but numpy is not installed here",
-            code="no_numpy",
-            hint="pip install numpy",
+            "the result is a numpy array, but numpy is not installed here", code="no_numpy", hint="pip install numpy"
         ) from error
     try:
         return np.load(io.BytesIO(data), allow_pickle=False)
@@ -163,9 +161,7 @@ def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
     parents = list(path.absolute().parents)
     is_bundle_folder = (descent.OWN_FOLDER.fullmatch(folder.name) is not None for folder in parents)
-    bundle_index = next(
-        (index for index, is_bundle in enumerate(is_bundle_folder) if is_bundle), None
-    )
+    bundle_index = next((index for index, is_bundle in enumerate(is_bundle_folder) if is_bundle), None)
     return parents if bundle_index is None else parents[: bundle_index + 2]
 
 
@@ -200,9 +196,7 @@ def _untrusted(path: Path, reason: str) -> DeniedError:
 # Whether the nodes' Python can load what this Python pickled.
 
 
-def python_version_finding(
-    local: tuple[int, ...] | None, remote: tuple[int, ...]
-) -> Finding | None:
+def python_version_finding(local: tuple[int, ...] | None, remote: tuple[int, ...]) -> Finding | None:
     """The finding that rejects a function when the Python versions differ, or None.
 
     A pickled function contains byte code, which works only in the minor version that compiled it.
@@ -214,9 +208,7 @@ def python_version_finding(
     local_version = (local or tuple(sys.version_info[:3]))[:2]
     if local_version == remote[:2]:
         return None
-    local_text, remote_text = (
-        ".".join(str(part) for part in version[:2]) for version in (local_version, remote)
-    )
+    local_text, remote_text = (".".join(str(part) for part in version[:2]) for version in (local_version, remote))
     return Finding(
         level="error",
         code="python_version",

@@ -43,19 +43,13 @@ def looks_secret(name: str, value: str = "") -> bool:
         return False
     if _SECRET_WORDS.intersection(name_parts):
         return True
-    return any(
-        owner in _KEY_OWNERS and part in {"KEY", "KEYS"} for owner, part in pairwise(name_parts)
-    )
+    return any(owner in _KEY_OWNERS and part in {"KEY", "KEYS"} for owner, part in pairwise(name_parts))
 
 
-def secret_name_findings(
-    variables: Mapping[str, str], *, field: str = "environment.variables"
-) -> tuple[Finding, ...]:
+def secret_name_findings(variables: Mapping[str, str], *, field: str = "environment.variables") -> tuple[Finding, ...]:
     """A warning for each variable that looks like a secret. Values are never repeated."""
     return tuple(
-        secret_finding(name, field=field)
-        for name, value in variables.items()
-        if value and looks_secret(name, value)
+        secret_finding(name, field=field) for name, value in variables.items() if value and looks_secret(name, value)
     )
 
 
@@ -136,9 +130,7 @@ _MAX_NAMED = 5
 _PACKAGE_FILE = re.compile(
     r"(pyproject\.toml|uv\.(lock|toml)|pip\.conf|(environment|conda)\.ya?ml|\.condarc|Pipfile.*|poetry\.(lock|toml)|setup\.cfg)"
 )
-_USER_INFO = re.compile(
-    r"(?<![\w+.-])(?P<scheme>[\w+.-]+://)(?P<user>[^/\s:]*)(?P<password>:[^/\s]*)?@(?=\S)"
-)
+_USER_INFO = re.compile(r"(?<![\w+.-])(?P<scheme>[\w+.-]+://)(?P<user>[^/\s:]*)(?P<password>:[^/\s]*)?@(?=\S)")
 """Up to the last ``@``, as pip reads it: a password may have one, too."""
 _PARAMETER = re.compile(
     r"(?P<name>[?&;#](?:[\w.-]*(?:token|secret|passwd|password|passphrase|credentials?|signature|(?:access|api|private)[_-]?key)|(?:[\w.-]*[_.-])?(?:auth|pat|sig))=)"

@@ -4,10 +4,5 @@ from hyperpod_jlab.contributions import Command
 
 COMMANDS = (
     Command("demo", "Run a small example on this machine.", section="Maintenance", rank=60),
-    Command(
-        "completion",
-        "Print the completion script of a shell.",
-        section="Maintenance",
-        rank=80,
-    ),
+    Command("completion", "Print the completion script of a shell.", section="Maintenance", rank=80),
 )

@@ -38,9 +38,7 @@ def completion(shell: str) -> None:
     """Print the script."""
     if shell not in SHELLS:
         raise InvalidInputError(
-            f"completion is not available for the shell '{shell[:60]}'",
-            code="usage",
-            hint=nearest_hint(shell, SHELLS),
+            f"completion is not available for the shell '{shell[:60]}'", code="usage", hint=nearest_hint(shell, SHELLS)
         )
     kind = get_completion_class(shell)
     if kind is None:
@@ -56,9 +54,7 @@ def completion(shell: str) -> None:
 
 _EXAMPLE = Path(hyperpod_jlab.__file__).parents[1] / "examples" / "hello.ipynb"
 
-_COMMAND = (
-    'for step in 1 2 3; do echo "step $step on node $NODE_RANK of $WORLD_SIZE"; sleep 0.3; done'
-)
+_COMMAND = 'for step in 1 2 3; do echo "step $step on node $NODE_RANK of $WORLD_SIZE"; sleep 0.3; done'
 
 
 @click.command(

@@ -10,13 +10,7 @@ from typing import ClassVar
 import click
 
 from hyperpod_jlab.cli.invocation import InterruptionError
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    mask_credentials,
-    nearest,
-    nearest_hint,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, mask_credentials, nearest, nearest_hint
 
 _DEBUG = "HYPERPOD_DEBUG"
 
@@ -165,9 +159,7 @@ def _is_output_error(error: OSError) -> bool:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     module = "" if frame is None else str(frame.tb_frame.f_globals.get("__name__"))
-    is_own = module.startswith("hyperpod_jlab.") and (
-        ".cli." in module or module.endswith("commands")
-    )
+    is_own = module.startswith("hyperpod_jlab.") and (".cli." in module or module.endswith("commands"))
     return error.filename is None and (is_own or module.startswith("click."))
 
 

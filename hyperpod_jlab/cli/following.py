@@ -52,10 +52,7 @@ class LogGuard:
             return texts
         if stream not in self._open and _has_whole_lines(block):
             return keep_styles_of_lines(texts)
-        return [
-            self._safe_piece(block, index, text)
-            for index, text in zip(block.indices(), texts, strict=True)
-        ]
+        return [self._safe_piece(block, index, text) for index, text in zip(block.indices(), texts, strict=True)]
 
     def _safe_piece(self, block: LineBlock, index: int, text: str) -> str:
         stream, last = block.origin.stream, not block.partial(index)
@@ -187,9 +184,7 @@ class TextWriter:
         guard: Removes terminal control sequences from lines; None prints them unchanged.
     """
 
-    def __init__(
-        self, *, colour: bool, live: bool, prefixed: bool, guard: LogGuard | None = None
-    ) -> None:
+    def __init__(self, *, colour: bool, live: bool, prefixed: bool, guard: LogGuard | None = None) -> None:
         self._colour = colour
         self._live = live
         self._prefixed = prefixed
@@ -242,18 +237,10 @@ class TextWriter:
             write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
             parts.clear()
             prefix = block.origin.stream.prefix(block.origin.rank)
-            print(
-                text if log_mark.kind == "attempt" else f"{prefix}{text}",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(text if log_mark.kind == "attempt" else f"{prefix}{text}", file=sys.stderr, flush=True)
             return
         mark_text = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
-        parts.append(
-            f"{mark_text}\n"
-            if log_mark.kind == "attempt"
-            else f"{self._prefix(block)}{mark_text}\n"
-        )
+        parts.append(f"{mark_text}\n" if log_mark.kind == "attempt" else f"{self._prefix(block)}{mark_text}\n")
 
     def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
         """Write the pieces after the first one; pieces of one line are joined again."""
@@ -261,9 +248,7 @@ class TextWriter:
             joined = block.continued(index) and index == previous + 1
             parts += (text,) if joined else ("\n", prefix, text)
 
-    def _continues_line(
-        self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]
-    ) -> bool:
+    def _continues_line(self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]) -> bool:
         """Whether the piece continues the open line; then it is written."""
         if self._open != block.origin.stream or not block.continued(index):
             return False
@@ -335,17 +320,13 @@ async def write_logs(hyperpod: Hyperpod, writer_state: Reading) -> None:
             async for batch in batches:
                 writer_state.written = writer_state.written or not batch.empty
                 for part in batch.split_at_marks():
-                    writer.write(
-                        part, partial(setattr, writer_state, "cursor", part.end_position.text())
-                    )
+                    writer.write(part, partial(setattr, writer_state, "cursor", part.end_position.text()))
     finally:
         writer.finish()
 
 
 @contextlib.asynccontextmanager
-async def reporting_states(
-    hyperpod: Hyperpod, run_id: str, last_run: Run | None = None
-) -> AsyncIterator[None]:
+async def reporting_states(hyperpod: Hyperpod, run_id: str, last_run: Run | None = None) -> AsyncIterator[None]:
     """Report on stderr why the run waits, until it runs, and when its cluster does not answer: at once on a terminal, after a delay in a file.
 
     Args:
@@ -366,9 +347,7 @@ async def reporting_states(
                 await task
 
 
-async def _report_states(
-    hyperpod: Hyperpod, run_id: str, delay_s: float, last_run: Run | None
-) -> None:
+async def _report_states(hyperpod: Hyperpod, run_id: str, delay_s: float, last_run: Run | None) -> None:
     was_silent = last_run is not None and is_unreachable(last_run)
     if last_run is not None and was_silent:
         _report_unreachable(last_run)
@@ -378,9 +357,7 @@ async def _report_states(
         async for run in runs:
             message = run.status.reason if run.state == "waiting" else None
             if message is not None and message != last_message:
-                _report(
-                    printable(message if message.startswith("waiting") else f"waiting: {message}")
-                )
+                _report(printable(message if message.startswith("waiting") else f"waiting: {message}"))
             last_message = message
             if is_unreachable(run) and not was_silent:
                 _report_unreachable(run)

@@ -40,9 +40,7 @@ class HpjCommand(click.Command):
         has_json: Whether the help lists ``--json``; without it, the command refuses it.
     """
 
-    def __init__(
-        self, *args: Any, examples: Sequence[str] = (), has_json: bool = True, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str] = (), has_json: bool = True, **kwargs: Any) -> None:
         kwargs.setdefault("context_settings", CONTEXT)
         super().__init__(*args, **kwargs)
         self.examples = examples
@@ -61,11 +59,7 @@ class HpjCommand(click.Command):
                 for name in parameter.opts
             }
             for before, after in pairwise(given):
-                if (
-                    type(error) is click.UsageError
-                    and before in flags
-                    and f"({after})" in str(error)
-                ):
+                if type(error) is click.UsageError and before in flags and f"({after})" in str(error):
                     raise CommandLineError(
                         f"{before} takes no value, so '{after[:60]}' is one word too many",
                         hint=f"see: {ctx.command_path} --help",
@@ -95,11 +89,7 @@ class LazyGroup(click.Group):
     """
 
     def __init__(
-        self,
-        *args: Any,
-        sections: Sequence[Section] = (),
-        examples: Sequence[str] = (),
-        **kwargs: Any,
+        self, *args: Any, sections: Sequence[Section] = (), examples: Sequence[str] = (), **kwargs: Any
     ) -> None:
         kwargs.setdefault("context_settings", CONTEXT)
         super().__init__(*args, **kwargs)
@@ -140,9 +130,7 @@ class LazyGroup(click.Group):
         name = args[0]
         if name not in self._entries and not ctx.resilient_parsing:
             raise CommandLineError(
-                f"unknown command '{name[:60]}'",
-                hint=nearest_hint(name, self._entries),
-                detail={"command": name[:60]},
+                f"unknown command '{name[:60]}'", hint=nearest_hint(name, self._entries), detail={"command": name[:60]}
             )
         return super().resolve_command(ctx, args)
 
@@ -152,9 +140,7 @@ class LazyGroup(click.Group):
         width = max(map(len, self._entries))
         for section in self.sections:
             with formatter.section(section.title):
-                formatter.write_dl(
-                    [(f"{entry.name:<{width}}", entry.help) for entry in section.entries]
-                )
+                formatter.write_dl([(f"{entry.name:<{width}}", entry.help) for entry in section.entries])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""

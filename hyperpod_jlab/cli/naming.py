@@ -47,16 +47,10 @@ async def find_run(hyperpod: Hyperpod, text: str, *, exact: bool = False) -> str
     if len(matches) == 1:
         return matches[0] if index is None else f"{matches[0]}.{index}"
     if matches:
-        names = ", ".join(matches[:_MAX_SUGGESTIONS]) + (
-            ", ..." if len(matches) > _MAX_SUGGESTIONS else ""
-        )
-        raise InvalidInputError(
-            f"'{parent}' matches {len(matches)} runs", code="ambiguous_run", hint=names
-        )
+        names = ", ".join(matches[:_MAX_SUGGESTIONS]) + (", ..." if len(matches) > _MAX_SUGGESTIONS else "")
+        raise InvalidInputError(f"'{parent}' matches {len(matches)} runs", code="ambiguous_run", hint=names)
     await asyncio.to_thread(check_present, hyperpod.partition.root)
-    raise NotFoundError(
-        f"run {text} not found", code="no_such_run", hint="list runs with: hpj runs"
-    )
+    raise NotFoundError(f"run {text} not found", code="no_such_run", hint="list runs with: hpj runs")
 
 
 async def _newest(hyperpod: Hyperpod) -> str:

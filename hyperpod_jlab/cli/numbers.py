@@ -70,10 +70,7 @@ def sparkline(values: Sequence[float | None], low: float, high: float, width: in
     """
     blocks = _BLOCKS if supports_blocks() else _ASCII
     count = min(width, len(values))
-    parts = [
-        values[len(values) * index // count : len(values) * (index + 1) // count]
-        for index in range(count)
-    ]
+    parts = [values[len(values) * index // count : len(values) * (index + 1) // count] for index in range(count)]
     return "".join(_bar(part, low, high, blocks) for part in parts)
 
 

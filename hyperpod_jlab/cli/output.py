@@ -89,12 +89,7 @@ def print_json(document: Any) -> None:
     print(terminal_json(text) if for_terminal else text)
 
 
-def print_list(
-    name: str,
-    items: Sequence[object],
-    following: str | None,
-    notes: Sequence[str] = (),
-) -> None:
+def print_list(name: str, items: Sequence[object], following: str | None, notes: Sequence[str] = ()) -> None:
     """Print a list as JSON, with the next cursor and notes."""
     extra = {"notes": list(notes)} if notes else {}
     print_json({name: list(items), "next": following, **extra})
@@ -111,10 +106,7 @@ def print_table(table: Table) -> None:
     widths = _widths(rows)
     if max_width is not None:
         for title, width in table.narrow:
-            if (
-                sum(widths[:-1]) + len(_GAP) * (len(widths) - 1) + min(widths[-1], _MIN_LAST)
-                <= max_width
-            ):
+            if sum(widths[:-1]) + len(_GAP) * (len(widths) - 1) + min(widths[-1], _MIN_LAST) <= max_width:
                 break
             if title in rows[0]:
                 rows = _narrowed(rows, rows[0].index(title), width)
@@ -136,10 +128,7 @@ def _narrowed(rows: Sequence[list[str]], column: int, width: int) -> list[list[s
     """The rows with a column cut to a width; without it if that is 0."""
     if width == 0:
         return [row[:column] + row[column + 1 :] for row in rows]
-    return [
-        [*row[:column], _cut(row[column], max(width, len(rows[0][column]))), *row[column + 1 :]]
-        for row in rows
-    ]
+    return [[*row[:column], _cut(row[column], max(width, len(rows[0][column]))), *row[column + 1 :]] for row in rows]
 
 
 def _cut(text: str, width: int) -> str:
@@ -147,11 +136,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _paint(
-    line: str,
-    row: Sequence[str],
-    widths: Sequence[int],
-    titles: Sequence[str],
-    coloured: Collection[str],
+    line: str, row: Sequence[str], widths: Sequence[int], titles: Sequence[str], coloured: Collection[str]
 ) -> str:
     """Colour the cells of the coloured columns, in the visible part of the line."""
     for column in reversed(range(len(row))):
@@ -179,11 +164,7 @@ def colour_state(state: str, text: str | None = None) -> str:
     """A state in its colour, if colours are enabled."""
     style = STATE_STYLES.get(state)
     content = state if text is None else text
-    return (
-        f"\x1b[{_CODES[style]}m{content}\x1b[0m"
-        if style and content and wants_colour()
-        else content
-    )
+    return f"\x1b[{_CODES[style]}m{content}\x1b[0m" if style and content and wants_colour() else content
 
 
 def format_moment(seconds: float | None) -> str:
@@ -219,15 +200,10 @@ def page_options(function: Decorated, default: str = "all") -> Decorated:
         default: How many it shows without a limit.
     """
     function = click.option(
-        "--cursor",
-        metavar="CURSOR",
-        help="Continue after an earlier page: the value of 'next' in its JSON output.",
+        "--cursor", metavar="CURSOR", help="Continue after an earlier page: the value of 'next' in its JSON output."
     )(function)
     return click.option(
-        "--limit",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help=f"Show at most this many. Default: {default}.",
+        "--limit", type=click.IntRange(min=1), metavar="N", help=f"Show at most this many. Default: {default}."
     )(function)
 
 
@@ -270,11 +246,7 @@ def without_empty(table: Table) -> Table:
     """The table, without empty columns for a person; scripts get all columns in fixed positions."""
     if not is_terminal(sys.stdout):
         return table
-    columns = [
-        index
-        for index in range(len(table.titles))
-        if any(row[index] not in {"-", ""} for row in table.rows)
-    ]
+    columns = [index for index in range(len(table.titles)) if any(row[index] not in {"-", ""} for row in table.rows)]
     return replace(
         table,
         titles=tuple(table.titles[index] for index in columns),
@@ -282,9 +254,7 @@ def without_empty(table: Table) -> Table:
     )
 
 
-def _page(
-    items: Sequence[Item], limit: int | None, cursor: str | None
-) -> tuple[Sequence[Item], str | None]:
+def _page(items: Sequence[Item], limit: int | None, cursor: str | None) -> tuple[Sequence[Item], str | None]:
     if cursor is not None and not cursor.isdecimal():
         raise InvalidInputError(
             "--cursor: invalid cursor for this list",

@@ -34,9 +34,7 @@ class RunParam(TextParam):
 
     name = "run"
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The newest runs."""
         del ctx, param
         try:
@@ -50,9 +48,7 @@ class ClusterParam(TextParam):
 
     name = "name"
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The configured clusters."""
         from hyperpod_jlab.clusters.configuration import load_settings
 
@@ -75,16 +71,10 @@ class SuggestedTextParam(TextParam):
         self.words = tuple(suggestions)
         self.name = name
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that begin so."""
         del ctx, param
-        return [
-            CompletionItem(suggestion)
-            for suggestion in self.words
-            if suggestion.startswith(incomplete)
-        ]
+        return [CompletionItem(suggestion) for suggestion in self.words if suggestion.startswith(incomplete)]
 
 
 class ChoiceParam(TextParam):
@@ -99,9 +89,7 @@ class ChoiceParam(TextParam):
     def __init__(self, field: str) -> None:
         self.field = field
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The matching names; none from a slow cluster."""
         del param
         try:
@@ -120,9 +108,7 @@ class AgeParam(TextParam):
     longest = MAX_SECONDS
     hint: str | None = None
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse the duration."""
         del ctx
         try:
@@ -136,9 +122,7 @@ class SinceParam(AgeParam):
 
     hint = "use a duration such as 2h, or a time such as 2026-11-01T10:00"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse the duration or the time."""
         from datetime import datetime
 
@@ -157,9 +141,7 @@ class DayParam(AgeParam):
     def __init__(self, longest: int) -> None:
         self.longest = longest
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse the day, the time or the duration."""
         from datetime import UTC, datetime
 
@@ -178,9 +160,7 @@ class NumbersParam(TextParam):
 
     name = "0,2-3"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """Parse the numbers."""
         del ctx
         try:
@@ -189,9 +169,7 @@ class NumbersParam(TextParam):
             raise invalid_option(param, str(error)) from None
 
 
-def invalid_option(
-    param: click.Parameter | None, message: str, hint: str | None = None
-) -> InvalidInputError:
+def invalid_option(param: click.Parameter | None, message: str, hint: str | None = None) -> InvalidInputError:
     """The error for an invalid value of an option."""
     if param is None:
         return InvalidInputError(message, code="usage", hint=hint)
@@ -251,13 +229,9 @@ def cluster_argument(function: Callable[..., None]) -> Callable[..., None]:
     """Add the argument CLUSTER to a command; ``--cluster`` also works."""
 
     @wraps(function)
-    def with_cluster_name(
-        *arguments: Any, cluster: str | None, cluster_name: str | None, **options: Any
-    ) -> None:
+    def with_cluster_name(*arguments: Any, cluster: str | None, cluster_name: str | None, **options: Any) -> None:
         if cluster is not None and cluster_name is not None:
-            raise InvalidInputError(
-                "the cluster is given twice", code="usage", detail={"field": "cluster"}
-            )
+            raise InvalidInputError("the cluster is given twice", code="usage", detail={"field": "cluster"})
         function(*arguments, cluster=cluster if cluster_name is None else cluster_name, **options)
 
     argument = click.argument("cluster_name", metavar="[CLUSTER]", required=False, type=CLUSTER)

@@ -60,9 +60,7 @@ def _show_version(context: click.Context, _: click.Parameter, value: bool) -> No
 
 
 @click.group(PROGRAM, cls=LazyGroup, sections=_sections(), help=_HELP, examples=_EXAMPLES)
-@click.option(
-    "--version", is_flag=True, expose_value=False, callback=_show_version, help="Print the version."
-)
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Print the version.")
 @json_option
 def cli() -> None:
     """The root of all commands."""
@@ -84,9 +82,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(command_line: list[str], invocation: Invocation) -> int:
     if COMPLETE in os.environ:
-        cli.main(
-            args=command_line, prog_name=PROGRAM, complete_var=COMPLETE
-        )  # it ends the process itself
+        cli.main(args=command_line, prog_name=PROGRAM, complete_var=COMPLETE)  # it ends the process itself
     try:
         # Not click's own main: it treats a closed pipe as an error.
         with cli.make_context(PROGRAM, command_line, obj=invocation) as context:

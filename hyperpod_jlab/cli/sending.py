@@ -14,13 +14,7 @@ from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_ser
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.spec_options import read_local_secrets
-from hyperpod_jlab.cli.terminal import (
-    is_terminal,
-    printable,
-    printable_lines,
-    safe_text,
-    wants_colour,
-)
+from hyperpod_jlab.cli.terminal import is_terminal, printable, printable_lines, safe_text, wants_colour
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.quantities import format_size
 
@@ -55,11 +49,7 @@ class SubmitMode:
 def sending_options(function: Decorated) -> Decorated:
     """Options of all commands that submit a run."""
     options = (
-        click.option(
-            "--cluster",
-            type=CLUSTER,
-            help="Cluster to submit to. Default: the configured default cluster.",
-        ),
+        click.option("--cluster", type=CLUSTER, help="Cluster to submit to. Default: the configured default cluster."),
         click.option(
             "--run-id",
             metavar="ID",
@@ -76,9 +66,7 @@ def sending_options(function: Decorated) -> Decorated:
             help="Confirm a cost over the limit that the configuration sets (cost.confirm_over).",
         ),
         click.option(
-            "--wait",
-            is_flag=True,
-            help="Wait until the run ends. The exit code is 1 unless the run succeeds.",
+            "--wait", is_flag=True, help="Wait until the run ends. The exit code is 1 unless the run succeeds."
         ),
         click.option(
             "--follow",
@@ -136,11 +124,7 @@ async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
         # The same applies to a cluster that does not answer, if nothing else is wrong.
         has_errors = any(item.level == "error" for item in preview.findings)
         raised_code = UNCHECKED if preview.unreachable is not None and not has_errors else None
-        visible = [
-            finding
-            for finding in preview.findings
-            if finding.level in levels and finding.code != raised_code
-        ]
+        visible = [finding for finding in preview.findings if finding.level in levels and finding.code != raised_code]
         if visible:
             print_findings(visible)
 
@@ -159,12 +143,7 @@ async def _send(hyperpod: Hyperpod, request: Request, mode: SubmitMode) -> None:
 
 
 async def _wait_for_end(hyperpod: Hyperpod, run_id: str, mode: SubmitMode) -> None:
-    from hyperpod_jlab.cli.following import (
-        end_text,
-        raise_unless_succeeded,
-        shows_progress,
-        wait_for_end,
-    )
+    from hyperpod_jlab.cli.following import end_text, raise_unless_succeeded, shows_progress, wait_for_end
     from hyperpod_jlab.cli.output import print_json
     from hyperpod_jlab.logs.service import LogRequest
 
@@ -207,25 +186,17 @@ async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
         ) from error
 
 
-def interruption_error(
-    hyperpod: Hyperpod, request: Request, completed: Sequence[Step]
-) -> InterruptionError:
+def interruption_error(hyperpod: Hyperpod, request: Request, completed: Sequence[Step]) -> InterruptionError:
     """The message for a submit that Ctrl-C interrupted after these steps."""
     run_id = request.run_id
     detail = {"run_id": run_id}
     if "sent" in completed:
         return InterruptionError(
-            f"interrupted; the run {run_id} continues",
-            hint=f"continue with: hpj logs -f {run_id}",
-            detail=detail,
+            f"interrupted; the run {run_id} continues", hint=f"continue with: hpj logs -f {run_id}", detail=detail
         )
     if "committed" not in completed and not _bundle_exists(hyperpod, run_id):
         return InterruptionError("interrupted; nothing was submitted")
-    unknown_note = (
-        "the cluster may or may not have it"
-        if "committed" in completed
-        else "it may be partly written"
-    )
+    unknown_note = "the cluster may or may not have it" if "committed" in completed else "it may be partly written"
     return InterruptionError(
         f"interrupted while {run_id} was being submitted; {unknown_note}",
         hint=f"see: hpj show {run_id}; to submit it again safely, run the same command with --run-id {run_id}",
@@ -281,9 +252,7 @@ def print_preview(preview: SubmitPreview, *, as_json: bool) -> None:
                 code=error.code,
                 hint="submit it with --accept-cost, or in a terminal, which asks",
             ) from error
-        raise RefusedError(
-            "the run would be rejected: see the findings of the dry run", code=error.code
-        ) from error
+        raise RefusedError("the run would be rejected: see the findings of the dry run", code=error.code) from error
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
@@ -305,8 +274,7 @@ def _document(preview: SubmitPreview) -> dict[str, Any]:
         "filename": preview.rendered.filename,
         "plan": preview.plan,
         "parts": captured.parts,
-        "files": [file.path for file in captured.files]
-        + [f"work/{file.path}" for file in captured.project],
+        "files": [file.path for file in captured.files] + [f"work/{file.path}" for file in captured.project],
     }
 
 

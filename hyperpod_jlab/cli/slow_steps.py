@@ -55,8 +55,6 @@ async def _show(steps: Steps) -> None:
             elapsed = time.monotonic() - steps.begin
             if elapsed > _TIMEOUT:
                 steps.drawn = True
-                print(
-                    f"\r\x1b[K{steps.text} ({elapsed:.0f} s)", end="", file=sys.stderr, flush=True
-                )
+                print(f"\r\x1b[K{steps.text} ({elapsed:.0f} s)", end="", file=sys.stderr, flush=True)
     finally:
         steps.clear()

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=click.Command)
 
-OPTIONS: Mapping[str, SpecOption] = {
-    option_name(entry.option.flag): entry for entry in known_options()
-}
+OPTIONS: Mapping[str, SpecOption] = {option_name(entry.option.flag): entry for entry in known_options()}
 """All options of the spec, by their names in Python."""
 
 
@@ -86,9 +84,7 @@ def options_to_data(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Spe
     return data, [OPTIONS[name] for name in options]
 
 
-def parse_spec(
-    data: Mapping[str, Any], options: Iterable[SpecOption], origin: str | None = None
-) -> JobSpec:
+def parse_spec(data: Mapping[str, Any], options: Iterable[SpecOption], origin: str | None = None) -> JobSpec:
     """Validate the spec; errors in an option's value name the option.
 
     Args:
@@ -108,9 +104,7 @@ def parse_spec(
         raise _name_option(error, options, origin) from error
 
 
-def _name_option(
-    error: InvalidInputError, options: Iterable[SpecOption], origin: str | None
-) -> InvalidInputError:
+def _name_option(error: InvalidInputError, options: Iterable[SpecOption], origin: str | None) -> InvalidInputError:
     field = str(error.detail.get("field") or "")
     problem = error.detail["problems"][0]["message"] if "problems" in error.detail else None
     for entry in options:
@@ -118,16 +112,11 @@ def _name_option(
         if problem is not None and (field == path or field.startswith(f"{path}.")):
             flag = long_flag(entry)
             return InvalidInputError(
-                f"{flag}: {problem}",
-                code=error.code,
-                hint=error.hint,
-                detail={**error.detail, "option": flag},
+                f"{flag}: {problem}", code=error.code, hint=error.hint, detail={**error.detail, "option": flag}
             )
     if origin is None:
         return error
-    return InvalidInputError(
-        f"{origin}: {error.message}", code=error.code, hint=error.hint, detail=error.detail
-    )
+    return InvalidInputError(f"{origin}: {error.message}", code=error.code, hint=error.hint, detail=error.detail)
 
 
 def long_flag(entry: SpecOption) -> str:
@@ -150,9 +139,7 @@ def _value(entry: SpecOption, value: Any) -> Any:
                 flag = long_flag(entry)
                 repeated = " ".join(f"{flag} {word.strip()}" for word in item.split(","))
                 raise _option_error(
-                    entry,
-                    f"{flag}: '{item[:60]}' is not one value",
-                    f"repeat the option: {repeated[:200]}",
+                    entry, f"{flag}: '{item[:60]}' is not one value", f"repeat the option: {repeated[:200]}"
                 )
     return list(value) if entry.option.repeat == "list" else value
 
@@ -163,9 +150,7 @@ def _pairs(entry: SpecOption, items: Iterable[str]) -> dict[str, str]:
         # Of a variable, the last value counts, as in a shell.
         if name in pairs and entry.path == _METRIC:
             raise _option_error(
-                entry,
-                f"{long_flag(entry)}: '{name[:60]}' is given twice",
-                "give each pattern its own name",
+                entry, f"{long_flag(entry)}: '{name[:60]}' is given twice", "give each pattern its own name"
             )
         pairs[name] = value
     return pairs
@@ -321,7 +306,9 @@ _KINDS = {
     ".yaml": "native",
     ".yml": "native",
 }
-_ACCEPTED_SOURCES = "a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); or a command with -c"
+_ACCEPTED_SOURCES = (
+    "a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); or a command with -c"
+)
 
 
 def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
@@ -359,8 +346,7 @@ def _kind(path: str) -> str:
         raise _source_error(f"{path[:200]} is a folder", f"give {_ACCEPTED_SOURCES}")
     if suffix == ".sh":
         raise _source_error(
-            f"{path[:200]} is a shell script without #SBATCH lines",
-            f"run it as a command: -c 'bash {path[:80]}'",
+            f"{path[:200]} is a shell script without #SBATCH lines", f"run it as a command: -c 'bash {path[:80]}'"
         )
     raise _source_error(f"'{path[:200]}' cannot be submitted", f"give {_ACCEPTED_SOURCES}")
 

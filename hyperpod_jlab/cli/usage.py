@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.usage import Usage
 
 
-_SOURCES = {
-    "accounting": "from the scheduler's accounting",
-    "journal": "from the records of the run",
-}
+_SOURCES = {"accounting": "from the scheduler's accounting", "journal": "from the records of the run"}
 _KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
 
 

@@ -78,12 +78,7 @@ class HyperpodClusters:
         mounts: The mounted Lustre file systems; default: this machine's current mounts.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        aws: Aws | None = None,
-        mounts: Sequence[LustreMount] | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, aws: Aws | None = None, mounts: Sequence[LustreMount] | None = None) -> None:
         self.settings = settings
         self.aws = aws or Aws()
         self.mounts = mounts
@@ -112,16 +107,12 @@ class HyperpodClusters:
         if not refresh and not await asyncio.to_thread(self.points_to_aws):
             raise no_credentials()
         cached: CachedRows[HyperpodCluster] = await self._cache.get(
-            _LIST_KEY,
-            lambda load: self._read_clusters(load, refresh_all=refresh),
-            refresh=refresh,
-            wait=wait,
+            _LIST_KEY, lambda load: self._read_clusters(load, refresh_all=refresh), refresh=refresh, wait=wait
         )
         problems = [
             description.problem
             for row in cached.rows
-            if (description := self._descriptions.get(row.arn)) is not None
-            and description.problem is not None
+            if (description := self._descriptions.get(row.arn)) is not None and description.problem is not None
         ]
         if reach:
             cached = await self._with_reach(cached, wait, refresh=refresh and not cached.loading)
@@ -184,17 +175,10 @@ class HyperpodClusters:
         Raises:
             HyperpodError: AWS failed and nothing is cached (see `aws.errors`).
         """
-        return await self._cache.get(
-            ("tags", arn), lambda load: self._read_tags(load, arn), refresh=refresh
-        )
+        return await self._cache.get(("tags", arn), lambda load: self._read_tags(load, arn), refresh=refresh)
 
     async def read_for_cluster(
-        self,
-        topic: str,
-        name: str,
-        read: Callable[[Aws, HyperpodCluster], Awaitable[T]],
-        *,
-        refresh: bool = False,
+        self, topic: str, name: str, read: Callable[[Aws, HyperpodCluster], Awaitable[T]], *, refresh: bool = False
     ) -> CachedRows[T]:
         """Data that a feature reads for one cluster, by the cluster's name or ARN: a list with one entry.
 
@@ -214,9 +198,7 @@ class HyperpodClusters:
 
         return await self._cache.get((topic, name), load, refresh=refresh)
 
-    async def instances(
-        self, name: str, *, refresh: bool = False, wait: float | None = None
-    ) -> CachedRows[Instance]:
+    async def instances(self, name: str, *, refresh: bool = False, wait: float | None = None) -> CachedRows[Instance]:
         """The instances of a cluster, by its name or ARN: the first page at once, the others as they arrive.
 
         Raises:
@@ -226,18 +208,10 @@ class HyperpodClusters:
         key = ("instances", name)
         ttl = CHANGING_TTL_S if any(map(is_changing, self._cache.last(key))) else FRESH_S
         cached: CachedRows[Instance] = await self._cache.get(
-            key,
-            lambda load: self._read_instances(load, name),
-            refresh=refresh,
-            fresh=ttl,
-            wait=wait,
+            key, lambda load: self._read_instances(load, name), refresh=refresh, fresh=ttl, wait=wait
         )
         tracker = self._trackers.get(name)
-        return (
-            replace(cached, rows=tracker.with_replacements(cached.rows, time.time()))
-            if tracker
-            else cached
-        )
+        return replace(cached, rows=tracker.with_replacements(cached.rows, time.time())) if tracker else cached
 
     def known_instances(self, name: str) -> list[Instance]:
         """The cached instances, without a request to AWS; empty if nothing is cached."""
@@ -247,9 +221,7 @@ class HyperpodClusters:
         """The same cluster with this machine's facts: its names in the configuration, and where its file systems are mounted."""
         mounts = lustre_mounts() if self.mounts is None else self.mounts
         return replace(
-            cluster,
-            configured_as=configured_as(self.settings, cluster),
-            mounted_here=mounted_here(cluster, mounts),
+            cluster, configured_as=configured_as(self.settings, cluster), mounted_here=mounted_here(cluster, mounts)
         )
 
     def forget(self, name: str) -> None:
@@ -277,11 +249,7 @@ class HyperpodClusters:
             await asyncio.wait(check_tasks, timeout=wait)
             check_tasks = [task for task in check_tasks if not task.done()]
         # Without a description there is nothing to check.
-        describe = [
-            task
-            for task in cached.rows
-            if task.groups is not None or task.arn in self._descriptions
-        ]
+        describe = [task for task in cached.rows if task.groups is not None or task.arn in self._descriptions]
         by_arn = {task.arn: task for task in self.reach_checker.with_cached_reach(describe)}
         rows = [by_arn.get(task.arn, task) for task in cached.rows]
         return replace(cached, rows=rows, loading=cached.loading or bool(check_tasks))
@@ -301,9 +269,7 @@ class HyperpodClusters:
             del self._descriptions[arn]
         await self._describe(load, by_arn, self._due_for_description(by_arn.values(), refresh_all))
 
-    def _due_for_description(
-        self, clusters: Iterable[HyperpodCluster], refresh_all: bool
-    ) -> list[HyperpodCluster]:
+    def _due_for_description(self, clusters: Iterable[HyperpodCluster], refresh_all: bool) -> list[HyperpodCluster]:
         """The clusters to describe next: new ones, those whose state changed, and the oldest descriptions."""
         urgent, outdated = [], []
         for cluster in clusters:
@@ -313,19 +279,10 @@ class HyperpodClusters:
             elif time.time() - description.at > FRESH_S / 2:
                 outdated.append((description.at, cluster))
         outdated.sort(key=lambda pair: pair[0])
-        return [
-            *urgent,
-            *(
-                cluster
-                for _, cluster in outdated[: max(0, _DESCRIPTIONS_PER_REFRESH - len(urgent))]
-            ),
-        ]
+        return [*urgent, *(cluster for _, cluster in outdated[: max(0, _DESCRIPTIONS_PER_REFRESH - len(urgent))])]
 
     async def _describe(
-        self,
-        load: RowLoad[HyperpodCluster],
-        by_arn: dict[str, HyperpodCluster],
-        due_clusters: list[HyperpodCluster],
+        self, load: RowLoad[HyperpodCluster], by_arn: dict[str, HyperpodCluster], due_clusters: list[HyperpodCluster]
     ) -> None:
         """Read descriptions concurrently.
 
@@ -389,9 +346,7 @@ class HyperpodClusters:
         except NotFoundError as error:
             suggestion = nearest(name, self.settings.clusters)
             hint = f"did you mean '{suggestion}'?" if suggestion is not None else error.hint
-            raise NotFoundError(
-                error.message, code=error.code, hint=hint, detail=error.detail
-            ) from None
+            raise NotFoundError(error.message, code=error.code, hint=hint, detail=error.detail) from None
         listed_rows = [row for row in self._cache.last(_LIST_KEY) if row.arn == summary.arn]
         image_status = listed_rows[0].image_status if listed_rows else None
         summary = replace(summary, image_status=image_status, described_at=read_at)
@@ -436,8 +391,7 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
     return tuple(
         name
         for name, config in settings.clusters.items()
-        if config.hyperpod_cluster in names
-        or config.is_eks(cluster.eks_arn, is_same_region=is_home_region)
+        if config.hyperpod_cluster in names or config.is_eks(cluster.eks_arn, is_same_region=is_home_region)
     )
 
 
@@ -447,9 +401,7 @@ def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tup
     if not storage:
         return None
     return tuple(
-        str(mount.point)
-        for mount in mounts
-        if any(is_mount_of(mount, file_system) for file_system in storage)
+        str(mount.point) for mount in mounts if any(is_mount_of(mount, file_system) for file_system in storage)
     )
 
 

@@ -48,16 +48,10 @@ _SOFTWARE = {
 
 def reach_notes(clusters: Sequence[Cluster]) -> list[str]:
     """How to add the clusters to the configuration, or how to find out what that requires."""
-    reach_states = [
-        cluster.hyperpod.reach
-        for cluster in clusters
-        if cluster.hyperpod and cluster.hyperpod.reach
-    ]
+    reach_states = [cluster.hyperpod.reach for cluster in clusters if cluster.hyperpod and cluster.hyperpod.reach]
     words_by_cluster = [reach.word for reach in reach_states]
     ready_count = words_by_cluster.count(READY)
-    not_ready = [
-        reach_word for reach_word in words_by_cluster if reach_word not in {READY, "configured"}
-    ]
+    not_ready = [reach_word for reach_word in words_by_cluster if reach_word not in {READY, "configured"}]
     refused = Counter(reach.sentence for reach in reach_states if reach.word == "no-right")
     notes = [
         f"it is unknown whether you can submit to {count} of {len(reach_states)} HyperPod clusters from here: {sentence}"
@@ -268,17 +262,13 @@ With --ended, list the jobs that have ended, the latest first: those that Slurm'
 
 
 @click.command(
-    cls=HpjCommand,
-    help=_JOBS_HELP,
-    examples=("hpj jobs", "hpj jobs --ended --user alice", "hpj jobs ml-slurm --json"),
+    cls=HpjCommand, help=_JOBS_HELP, examples=("hpj jobs", "hpj jobs --ended --user alice", "hpj jobs ml-slurm --json")
 )
 @cluster_argument
 @click.option("--ended", is_flag=True, help="List the jobs that have ended instead.")
 @click.option("--user", metavar="NAME", help="List the jobs of this user only.")
 @partial(page_options, default="all; with --ended 100, at most 1000")
-def jobs(
-    cluster: str | None, ended: bool, user: str | None, limit: int | None, cursor: str | None
-) -> None:
+def jobs(cluster: str | None, ended: bool, user: str | None, limit: int | None, cursor: str | None) -> None:
     """List jobs."""
     if ended:
         _show_ended(cluster, user, limit, cursor)
@@ -294,14 +284,11 @@ def jobs(
     show_list("jobs", titles, selected, _job_row, (limit, cursor), _JOB_NARROW)
 
 
-def _show_ended(
-    cluster: str | None, user: str | None, limit: int | None, cursor: str | None
-) -> None:
+def _show_ended(cluster: str | None, user: str | None, limit: int | None, cursor: str | None) -> None:
     from hyperpod_jlab.run.history import PAGE_ROWS, read_ended_jobs
 
     page = with_services(
-        lambda hyperpod: read_ended_jobs(hyperpod, cluster, limit or PAGE_ROWS, cursor, user),
-        asking=True,
+        lambda hyperpod: read_ended_jobs(hyperpod, cluster, limit or PAGE_ROWS, cursor, user), asking=True
     )
     if invocation().as_json:
         print_list("jobs", page.jobs, page.next, page.notes)
@@ -360,16 +347,12 @@ def _free_of_total(free: int | None, total: int | None) -> str:
 def _format_devices(resources: Sequence[Resource]) -> str:
     """Devices by type, for example ``h100 5/8, 1g.10gb 7/7``."""
     kinds = [resource for resource in resources if resource.accelerator]
-    return (
-        ", ".join(f"{resource.label} {resource.free}/{resource.total}" for resource in kinds) or "-"
-    )
+    return ", ".join(f"{resource.label} {resource.free}/{resource.total}" for resource in kinds) or "-"
 
 
 def _used_indices(resources: Sequence[Resource]) -> str:
     """Indices of the devices in use, for example ``0-1,4``; their number if they have no indices."""
-    numbers = sorted(
-        {index for resource in resources for index in (*resource.used_at, *resource.shared_at)}
-    )
+    numbers = sorted({index for resource in resources for index in (*resource.used_at, *resource.shared_at)})
     if numbers:
         return format_ranges(numbers)
     return str(sum(resource.used for resource in resources if resource.accelerator) or "-")

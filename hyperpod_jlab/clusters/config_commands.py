@@ -40,12 +40,7 @@ _ADD_EXAMPLES = (
 )
 
 
-@click.group(
-    cls=LazyGroup,
-    sections=_COMMANDS,
-    help="Change your configuration file.",
-    examples=_ADD_EXAMPLES[:1],
-)
+@click.group(cls=LazyGroup, sections=_COMMANDS, help="Change your configuration file.", examples=_ADD_EXAMPLES[:1])
 def config() -> None:
     """The configuration file."""
 
@@ -58,11 +53,7 @@ def config() -> None:
     metavar="[USER@]HOST[:PORT]",
     help="Login node of a Slurm cluster, reached by SSH. Default: use the Slurm commands on this machine.",
 )
-@click.option(
-    "--namespace",
-    metavar="NAMESPACE",
-    help="On EKS: namespace of the runs. Default: default.",
-)
+@click.option("--namespace", metavar="NAMESPACE", help="On EKS: namespace of the runs. Default: default.")
 @click.option(
     "--region",
     metavar="REGION",
@@ -70,24 +61,13 @@ def config() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be added. Change nothing.")
 def add(
-    name: str,
-    hyperpod: str | None,
-    login_node: str | None,
-    namespace: str | None,
-    region: str | None,
-    dry_run: bool,
+    name: str, hyperpod: str | None, login_node: str | None, namespace: str | None, region: str | None, dry_run: bool
 ) -> None:
     """Add a cluster to the configuration."""
 
     async def write(services: Hyperpod) -> Connection:
         return await connect(
-            services,
-            hyperpod or name,
-            name,
-            login_node=login_node,
-            namespace=namespace,
-            region=region,
-            dry_run=dry_run,
+            services, hyperpod or name, name, login_node=login_node, namespace=namespace, region=region, dry_run=dry_run
         )
 
     connection = with_services(write, asking=True)

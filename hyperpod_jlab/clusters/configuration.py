@@ -17,12 +17,7 @@ from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import private_reason, shared_space
 from hyperpod_jlab.clusters.toml_place import place_of, steps_to, written
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    InvalidInputError,
-    StorageDeniedError,
-    StorageError,
-)
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, StorageDeniedError, StorageError
 from hyperpod_jlab.core.nested import merge
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.storage.mounts import Mount, all_mounts
@@ -73,21 +68,15 @@ def choose_partition(settings: Settings) -> PartitionChoice:
     if not mounts:
         return PartitionChoice(_partition(_data_folder(), shared), "default")
     private = _private_mounts(mounts)
-    notes = [
-        f"{path} cannot be used in this shared space: {reason}" for path, reason in private.items()
-    ]
+    notes = [f"{path} cannot be used in this shared space: {reason}" for path, reason in private.items()]
     offered = [path for path in mounts if path not in private]
     if not offered:
-        notes.append(
-            f"runs go to a folder of this machine, which clusters cannot see; {_NAME_PATH_HINT}"
-        )
+        notes.append(f"runs go to a folder of this machine, which clusters cannot see; {_NAME_PATH_HINT}")
         return PartitionChoice(_partition(_data_folder(), shared), "default", tuple(notes))
     best_path = min(offered, key=lambda path: (mounts[path].read_only, path))
     if len(offered) > 1:
         other_mounts = ", ".join(str(path) for path in offered if path != best_path)
-        notes.append(
-            f"runs go to {best_path}, although {other_mounts} is mounted too; {_NAME_PATH_HINT}"
-        )
+        notes.append(f"runs go to {best_path}, although {other_mounts} is mounted too; {_NAME_PATH_HINT}")
     return PartitionChoice(_partition(best_path, shared), "Studio's mount", tuple(notes))
 
 
@@ -152,17 +141,14 @@ def load_settings(files: list[Path] | None = None) -> Settings:
             InvalidInputError(
                 f"default_cluster: cluster '{settings.default_cluster}' not found",
                 code="invalid_config",
-                hint="add it under [clusters], or choose another one: "
-                + ", ".join(settings.clusters),
+                hint="add it under [clusters], or choose another one: " + ", ".join(settings.clusters),
                 detail={"field": "default_cluster"},
             ),
         )
     return settings
 
 
-def _with_file(
-    documents: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
-) -> InvalidInputError:
+def _with_file(documents: list[tuple[Path, dict[str, Any]]], error: InvalidInputError) -> InvalidInputError:
     """The error with the file, line and column of its field: in the last file that contains the longest prefix of the field's path."""
     field = str(error.detail["field"])
     path, document = max(reversed(documents), key=lambda item: len(steps_to(item[1], field)[0]))
@@ -240,9 +226,7 @@ def _end_position(text: str) -> tuple[int, int]:
 
 
 def _syntax_error(path: Path, problem: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{path}: {problem}", code="invalid_config", detail={"path": str(path)}
-    )
+    return InvalidInputError(f"{path}: {problem}", code="invalid_config", detail={"path": str(path)})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -332,8 +316,7 @@ def remove_cluster(name: str) -> Path:
             raise ConflictError(
                 f"cluster '{name}' is not in {user_file()}",
                 code="not_in_user_file",
-                hint="remove it from the file that names it: "
-                + ", ".join(map(str, config_files())),
+                hint="remove it from the file that names it: " + ", ".join(map(str, config_files())),
                 detail={"cluster": name},
             )
         del clusters[name]

@@ -8,18 +8,8 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.clusters.configuration import (
-    add_cluster,
-    check_not_used,
-    remove_cluster,
-    user_file,
-)
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    InvalidInputError,
-    UnreachableError,
-)
+from hyperpod_jlab.clusters.configuration import add_cluster, check_not_used, remove_cluster, user_file
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, UnreachableError
 from hyperpod_jlab.core.reach import eks_block, slurm_block
 from hyperpod_jlab.core.validation import LABEL
 
@@ -196,9 +186,7 @@ def _config_name(cluster: HyperpodCluster) -> str:
 
 
 def _option_error(option: str, reason: str, field: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{option} cannot be used here: {reason}", code="usage", detail={"field": field}
-    )
+    return InvalidInputError(f"{option} cannot be used here: {reason}", code="usage", detail={"field": field})
 
 
 def _check_not_configured(cluster: HyperpodCluster) -> None:

@@ -62,9 +62,7 @@ def _is_profile(studio: Studio, name: str) -> bool | None:
     file, key = _cache(), f"{studio.domain_id}/{name}"
     cached = _read(file)
     entry = cached.get(key)
-    if entry is not None and time.time() - entry[1] < (
-        _TTL_S if entry[0] is not None else _UNKNOWN_TTL_S
-    ):
+    if entry is not None and time.time() - entry[1] < (_TTL_S if entry[0] is not None else _UNKNOWN_TTL_S):
         return entry[0]
     exists = _ask_sagemaker(studio, name)
     try:
@@ -144,9 +142,7 @@ class IdentityQueries:
     notes: list[str] = field(default_factory=list)
     _unavailable: dict[str, HyperpodError] = field(default_factory=dict)
 
-    async def about(
-        self, service: str, topic: str, response: Awaitable[T]
-    ) -> T | HyperpodError | None:
+    async def about(self, service: str, topic: str, response: Awaitable[T]) -> T | HyperpodError | None:
         """A service's answer, or the error. None if no request was made."""
         if self.aws is None or service in self._unavailable:
             if hasattr(response, "close"):
@@ -200,18 +196,14 @@ async def find_user_identity(studio: Studio | None, queries: IdentityQueries) ->
     return UserIdentity(await _profile_identity(studio, owner, queries), own_disk, space, owner)
 
 
-async def find_profile(
-    studio: Studio | None, name: str, queries: IdentityQueries
-) -> Profile | None:
+async def find_profile(studio: Studio | None, name: str, queries: IdentityQueries) -> Profile | None:
     """The user profile of this name in the domain; None if it does not exist or is unknown."""
     if studio is None or studio.domain_id is None or queries.aws is None:
         return None
     from hyperpod_jlab.aws.domains import Profile, describe_profile
 
     profile = await queries.about(
-        "sagemaker",
-        f"the user profile {name}",
-        describe_profile(queries.aws, studio.domain_id, name),
+        "sagemaker", f"the user profile {name}", describe_profile(queries.aws, studio.domain_id, name)
     )
     return profile if isinstance(profile, Profile) else None
 
@@ -225,39 +217,26 @@ async def _space(studio: Studio, queries: IdentityQueries) -> Space | None:
     default = Space(studio.space, shared=None if kind is None else kind == "shared")
     if studio.domain_id is None or queries.aws is None:
         return default
-    space = await queries.about(
-        "sagemaker", "the space", describe_space(queries.aws, studio.domain_id, default.name)
-    )
+    space = await queries.about("sagemaker", "the space", describe_space(queries.aws, studio.domain_id, default.name))
     if not isinstance(space, Space):
         return default
     return Space(space.name, default.shared if space.shared is None else space.shared, space.owner)
 
 
-async def _profile_identity(
-    studio: Studio, owner: str | None, queries: IdentityQueries
-) -> Identity:
+async def _profile_identity(studio: Studio, owner: str | None, queries: IdentityQueries) -> Identity:
     """Studio maps the container's user to the profile's own number, or to the one that all others share."""
     from hyperpod_jlab.aws.domains import COMMON_UID, Profile, describe_profile
 
     reason_text = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
     if owner is None:
-        return Identity(
-            False,
-            f"{reason_text}, unless it was created with its own; the owner of this space is unknown",
-        )
+        return Identity(False, f"{reason_text}, unless it was created with its own; the owner of this space is unknown")
     if queries.aws is None or studio.domain_id is None:
-        return Identity(
-            False, f"{reason_text}; it is unknown whether {owner} was created with its own"
-        )
+        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
     profile = await queries.about(
-        "sagemaker",
-        f"the user profile {owner}",
-        describe_profile(queries.aws, studio.domain_id, owner),
+        "sagemaker", f"the user profile {owner}", describe_profile(queries.aws, studio.domain_id, owner)
     )
     if not isinstance(profile, Profile):
-        return Identity(
-            False, f"{reason_text}; it is unknown whether {owner} was created with its own"
-        )
+        return Identity(False, f"{reason_text}; it is unknown whether {owner} was created with its own")
     if profile.uid is None:
         return Identity(False, f"{reason_text}, and {owner} was created without its own")
     return Identity(True, f"the user profile {owner} was created with its own uid, {profile.uid}")
@@ -266,10 +245,7 @@ async def _profile_identity(
 def _local_identity(name: str, uid: int) -> Identity:
     if name in _SHARED_ACCOUNTS:
         return Identity(False, f"you are {name} (uid {uid}), an account that all users share")
-    return Identity(
-        True,
-        f"you are {name} (uid {uid}); it is unknown whether others use this account too",
-    )
+    return Identity(True, f"you are {name} (uid {uid}); it is unknown whether others use this account too")
 
 
 # --------------------------------------------------------------------------------------------------

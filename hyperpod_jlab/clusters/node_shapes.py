@@ -83,11 +83,7 @@ _ADAPTER = TypeAdapter(KnownNodes)
 
 
 async def known_nodes(
-    clusters: Clusters,
-    cluster: str,
-    wanted: Collection[str] = (),
-    *,
-    cached_only: bool = False,
+    clusters: Clusters, cluster: str, wanted: Collection[str] = (), *, cached_only: bool = False
 ) -> KnownNodes:
     """The nodes of a configured cluster. The cluster is asked at most once a day, but for nodes that are not known yet.
 
@@ -116,9 +112,7 @@ async def known_nodes(
 
 
 def _merged(known: KnownNodes, nodes: list[Node], now: float) -> dict[str, KnownNode]:
-    merged = {
-        name: node for name, node in (known.nodes or {}).items() if now - node.seen_at < _FORGET_S
-    }
+    merged = {name: node for name, node in (known.nodes or {}).items() if now - node.seen_at < _FORGET_S}
     for node in nodes:
         old = merged.get(node.name)
         instance_type = node.instance_type or (old.shape.instance_type if old else None)

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.clusters.service import NodeList
 from hyperpod_jlab.core.cache import Snapshot
-from hyperpod_jlab.core.cluster import (
-    UNUSABLE,
-    GpuTotals,
-    Job,
-    Node,
-    Queue,
-    gpu_totals,
-    notes_of,
-)
+from hyperpod_jlab.core.cluster import UNUSABLE, GpuTotals, Job, Node, Queue, gpu_totals, notes_of
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.wire import Time
 
@@ -86,9 +78,7 @@ class ClusterOverview:
     waiting_total: int
 
 
-def build_overview(
-    nodes: NodeList[Node], queues: Snapshot[list[Queue]], jobs: Snapshot[list[Job]]
-) -> ClusterOverview:
+def build_overview(nodes: NodeList[Node], queues: Snapshot[list[Queue]], jobs: Snapshot[list[Job]]) -> ClusterOverview:
     """The overview of a cluster. Slow for thousands of jobs: call it in a thread."""
     tiles = tiles_of(nodes.nodes, jobs.value)
     waiting = in_waiting_order(jobs.value)

@@ -25,12 +25,7 @@ class ClusterPrices:
 
 
 async def read_prices(
-    clusters: Clusters,
-    settings: Settings,
-    cluster: str,
-    types: Collection[str | None],
-    *,
-    cached_only: bool = False,
+    clusters: Clusters, settings: Settings, cluster: str, types: Collection[str | None], *, cached_only: bool = False
 ) -> ClusterPrices:
     """The prices of instance types on a configured cluster.
 
@@ -56,9 +51,7 @@ async def read_prices(
         by_type.update(listed)
         missing = [name for name in missing if name not in listed]
     if missing:
-        notes.append(
-            f"no price is known for {', '.join(missing)}; set it below [cost.prices] in the configuration"
-        )
+        notes.append(f"no price is known for {', '.join(missing)}; set it below [cost.prices] in the configuration")
     elif None in types and configured.orchestrator != "local":
         notes.append(
             f"the instance types of some nodes are not known; set node_price below [clusters.{cluster}.cost] in the configuration"
@@ -73,9 +66,7 @@ def configured_prices(name: str, prices: Sequence[DatedPrice]) -> list[Price]:
             name,
             one.price,
             "configuration",
-            None
-            if one.since is None
-            else datetime.combine(one.since, time(), tzinfo=UTC).timestamp(),
+            None if one.since is None else datetime.combine(one.since, time(), tzinfo=UTC).timestamp(),
         )
         for one in prices
     ]
@@ -83,12 +74,7 @@ def configured_prices(name: str, prices: Sequence[DatedPrice]) -> list[Price]:
 
 
 async def _listed(
-    clusters: Clusters,
-    cost: CostConfig,
-    cluster: str,
-    types: Sequence[str],
-    *,
-    cached_only: bool,
+    clusters: Clusters, cost: CostConfig, cluster: str, types: Sequence[str], *, cached_only: bool
 ) -> tuple[dict[str, list[Price]], list[str]]:
     """The prices of the AWS Price List, less the discounts; and why there are none."""
     from hyperpod_jlab.aws.price_list import cached_prices, list_prices
@@ -112,9 +98,6 @@ async def _listed(
 def _discounted(listed: Mapping[str, Sequence[Price]], cost: CostConfig) -> dict[str, list[Price]]:
     """Listed prices, less the discounts of the configuration."""
     return {
-        name: [
-            replace(price, price=price.price * (1 - cost.discounts.get(name, 0.0) / 100))
-            for price in prices
-        ]
+        name: [replace(price, price=price.price * (1 - cost.discounts.get(name, 0.0) / 100)) for price in prices]
         for name, prices in listed.items()
     }

@@ -42,16 +42,12 @@ class ReachChecker:
         mounts: The mounted Lustre file systems; default: this machine's current mounts.
     """
 
-    def __init__(
-        self, settings: Settings, aws: Aws, mounts: Sequence[LustreMount] | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, aws: Aws, mounts: Sequence[LustreMount] | None = None) -> None:
         self._settings = settings
         self._aws = aws
         self._mounts = mounts
         self._local_path = str(find_partition(settings).root)
-        self._cache: Cache[str, ReachFacts] = Cache(
-            lambda facts: float("inf") if facts.problem is None else _TTL_S
-        )
+        self._cache: Cache[str, ReachFacts] = Cache(lambda facts: float("inf") if facts.problem is None else _TTL_S)
         self._semaphore = asyncio.Semaphore(_CONCURRENCY)
         self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: TIMEOUT_S)
 
@@ -107,21 +103,14 @@ class ReachChecker:
         return reach_of(cluster, facts, self._target(cluster, mounts), self.name_for(cluster))
 
     def _target(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> SubmitTarget:
-        pairs = [
-            (mount, storage)
-            for mount in mounts
-            for storage in cluster.storage
-            if is_mount_of(mount, storage)
-        ]
+        pairs = [(mount, storage) for mount in mounts for storage in cluster.storage if is_mount_of(mount, storage)]
         for mount, storage in pairs:
             if Path(self._local_path).is_relative_to(mount.point):
                 if storage.path is None:
                     return SubmitTarget(self._local_path)
                 relative_path = PurePosixPath(self._local_path).relative_to(str(mount.point))
                 folder = mount.folder.strip("/")
-                return SubmitTarget(
-                    self._local_path, str(PurePosixPath(storage.path) / folder / relative_path)
-                )
+                return SubmitTarget(self._local_path, str(PurePosixPath(storage.path) / folder / relative_path))
         return SubmitTarget(self._local_path, mount=str(pairs[0][0].point) if pairs else None)
 
     def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
@@ -178,9 +167,7 @@ async def _list_slurm_nodes(commands: str | None) -> frozenset[str]:
     from hyperpod_jlab.engines.slurm.client import SlurmClient
     from hyperpod_jlab.engines.slurm.transport import LocalTransport
 
-    text = await SlurmClient(LocalTransport(commands)).query(
-        ["sinfo", "--noheader", "--all", "-N", "-o", "%N"]
-    )
+    text = await SlurmClient(LocalTransport(commands)).query(["sinfo", "--noheader", "--all", "-N", "-o", "%N"])
     return frozenset(text.split())
 
 

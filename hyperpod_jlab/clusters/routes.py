@@ -166,14 +166,9 @@ async def list_clusters(call: Call, query: ClustersQuery) -> ClusterPage:
     if query.refresh:
         hyperpod.refresh()
     listing = await hyperpod.snapshots.get(
-        key,
-        lambda: hyperpod.clusters.list_all(
-            query.region, refresh=query.refresh, aws=not query.configured
-        ),
+        key, lambda: hyperpod.clusters.list_all(query.region, refresh=query.refresh, aws=not query.configured)
     )
-    page = await asyncio.to_thread(
-        build_page, Cluster, listing.clusters, query, name="name", sort="name"
-    )
+    page = await asyncio.to_thread(build_page, Cluster, listing.clusters, query, name="name", sort="name")
     return ClusterPage(
         clusters=page.rows,
         next=page.next,
@@ -245,9 +240,7 @@ async def list_queues(call: Call, cluster: str, query: LiveTableQuery) -> Queues
     """List the queues of a cluster that the user may use."""
     hyperpod = await require_cluster(call, cluster, query)
     snapshot = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
-    page = await asyncio.to_thread(
-        build_page, Queue, snapshot.value, query, name="name", sort="name"
-    )
+    page = await asyncio.to_thread(build_page, Queue, snapshot.value, query, name="name", sort="name")
     return Queues(
         queues=page.rows,
         next=page.next,
@@ -265,9 +258,7 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
     rows = snapshot.value
     if query.ended is not None:
         rows = [row for row in rows if (row.state in JOB_ENDED) == query.ended]
-    page = await asyncio.to_thread(
-        build_page, Job, rows, query, name="scheduler_id", sort="-submitted_at"
-    )
+    page = await asyncio.to_thread(build_page, Job, rows, query, name="scheduler_id", sort="-submitted_at")
     return Jobs(
         jobs=page.rows,
         next=page.next,
@@ -327,9 +318,7 @@ async def connect_cluster(call: Call, cluster: str, body: ConnectBody) -> Connec
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve(cluster)
     options = body.model_dump()
-    connection = await connect(
-        hyperpod, resolved.hyperpod or cluster, region=resolved.region, **options
-    )
+    connection = await connect(hyperpod, resolved.hyperpod or cluster, region=resolved.region, **options)
     if connection.written:
         await call.process.reload()
     return connection
@@ -351,9 +340,7 @@ async def list_choices(call: Call, cluster: str) -> Choices:
     return Choices(await hyperpod.snapshots.get(("choices", cluster), choices.choices))
 
 
-async def require_cluster(
-    call: Call, cluster: str, query: LiveQuery | LiveTableQuery | None = None
-) -> Hyperpod:
+async def require_cluster(call: Call, cluster: str, query: LiveQuery | LiveTableQuery | None = None) -> Hyperpod:
     """The services, after checking that the cluster is configured, and refreshing it if the query asks for that.
 
     Raises:
@@ -390,13 +377,6 @@ async def _tags(aws: HyperpodClusters, cluster: HyperpodCluster, *, refresh: boo
 _WITHOUT_AWS = AwsAged(as_of=None, problem=None, loading=False, notes=())
 
 
-def aws_freshness(
-    cached: CachedRows[Any], notes: Sequence[str], *, loading: bool = False
-) -> AwsAged:
+def aws_freshness(cached: CachedRows[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
     """Age of data from AWS; `loading`: other parts of the response are on their way."""
-    return AwsAged(
-        as_of=cached.as_of,
-        problem=cached.problem,
-        loading=cached.loading or loading,
-        notes=tuple(notes),
-    )
+    return AwsAged(as_of=cached.as_of, problem=cached.problem, loading=cached.loading or loading, notes=tuple(notes))

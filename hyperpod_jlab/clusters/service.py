@@ -12,11 +12,7 @@ from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.cache import Cache, CachedRows, Snapshot, Snapshots
 from hyperpod_jlab.core.cluster import Cluster, Node, notes_of
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.core.nodes import JoinedNode, is_changing, join_nodes, node_row
 from hyperpod_jlab.core.reach import configure_command
@@ -109,12 +105,7 @@ class Clusters:
         aws_in: The HyperPod clusters of a region (None: see `aws.session.Aws`).
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        engines: Engines,
-        aws_in: Callable[[str | None], HyperpodClusters],
-    ) -> None:
+    def __init__(self, settings: Settings, engines: Engines, aws_in: Callable[[str | None], HyperpodClusters]) -> None:
         self._settings = settings
         self._engines = engines
         self._aws_in = aws_in
@@ -147,11 +138,7 @@ class Clusters:
         )
         aws_clusters = cached.rows if cached else []
         rows = [self._add_aws(line, aws_clusters) for line in lines]
-        rows += [
-            self._unconfigured_row(cluster, region)
-            for cluster in aws_clusters
-            if not cluster.configured_as
-        ]
+        rows += [self._unconfigured_row(cluster, region) for cluster in aws_clusters if not cluster.configured_as]
         if cached is None:
             return ClusterList(rows, problem=problem, loading=problem is None, notes=notes)
         return ClusterList(rows, cached.as_of, cached.problem, cached.loading, notes)
@@ -166,11 +153,7 @@ class Clusters:
             seconds: Timeout per cluster; default: `TIMEOUT_S`.
         """
         wait = TIMEOUT_S if seconds is None else seconds
-        return list(
-            await asyncio.gather(
-                *(self._read_within(name, wait) for name in self._settings.clusters)
-            )
-        )
+        return list(await asyncio.gather(*(self._read_within(name, wait) for name in self._settings.clusters)))
 
     async def one(self, name: str) -> Cluster:
         """A configured cluster, without a timeout."""
@@ -179,9 +162,7 @@ class Clusters:
             engine = self._engines.get(name)
             changes = engine.actions.changes if engine.actions is not None else ()
             actions = _actions_of(engine)
-            line = replace(
-                await engine.cluster(), default=default, actions=actions, changes=changes
-            )
+            line = replace(await engine.cluster(), default=default, actions=actions, changes=changes)
         except HyperpodError as error:
             return self._unreachable_row(name, error.message)
         if line.as_of is None:
@@ -190,12 +171,7 @@ class Clusters:
         return line
 
     async def hyperpod(
-        self,
-        name: str,
-        region: str | None = None,
-        *,
-        refresh: bool = False,
-        wait: float | None = None,
+        self, name: str, region: str | None = None, *, refresh: bool = False, wait: float | None = None
     ) -> CachedRows[HyperpodCluster] | None:
         """A cluster's data from AWS; None if it is not a HyperPod cluster.
 
@@ -218,12 +194,7 @@ class Clusters:
         return await aws.cluster(resolved.hyperpod, refresh=refresh, wait=wait)
 
     async def cluster(
-        self,
-        name: str,
-        region: str | None = None,
-        *,
-        wait: float | None = None,
-        seconds: float | None = None,
+        self, name: str, region: str | None = None, *, wait: float | None = None, seconds: float | None = None
     ) -> Cluster:
         """A cluster, configured or not.
 
@@ -303,13 +274,9 @@ class Clusters:
     def _name_of(self, hyperpod: str) -> str | None:
         """The name in the configuration of the cluster with this name or ARN at AWS."""
         clusters = self._settings.clusters.items()
-        return next(
-            (name for name, config in clusters if config.hyperpod_cluster == hyperpod), None
-        )
+        return next((name for name, config in clusters if config.hyperpod_cluster == hyperpod), None)
 
-    async def resolve_hyperpod(
-        self, name: str | None, region: str | None = None
-    ) -> ResolvedCluster:
+    async def resolve_hyperpod(self, name: str | None, region: str | None = None) -> ResolvedCluster:
         """Resolve the name of a HyperPod cluster; `hyperpod` is set.
 
         Raises:
@@ -332,38 +299,20 @@ class Clusters:
         else:
             message = f"{configured} is not a HyperPod cluster"
             hint = "choose one with --cluster; list clusters with: hpj clusters"
-        return InvalidInputError(
-            message, code="no_hyperpod_cluster", hint=hint, detail={"field": "cluster"}
-        )
+        return InvalidInputError(message, code="no_hyperpod_cluster", hint=hint, detail={"field": "cluster"})
 
     async def nodes(
-        self,
-        name: str | None = None,
-        region: str | None = None,
-        *,
-        refresh: bool = False,
-        wait: float | None = None,
+        self, name: str | None = None, region: str | None = None, *, refresh: bool = False, wait: float | None = None
     ) -> NodeList[Node]:
         """The nodes of a cluster: one row each, with data from its scheduler and, on HyperPod, AWS (see `joined_nodes`)."""
         joined = await self.joined_nodes(name, region, refresh=refresh, wait=wait)
         rows = await asyncio.to_thread(lambda: [node_row(node) for node in joined.nodes])
         return NodeList(
-            rows,
-            joined.as_of,
-            joined.problem,
-            joined.loading,
-            joined.changing,
-            joined.notes,
-            joined.partial,
+            rows, joined.as_of, joined.problem, joined.loading, joined.changing, joined.notes, joined.partial
         )
 
     async def joined_nodes(
-        self,
-        name: str | None = None,
-        region: str | None = None,
-        *,
-        refresh: bool = False,
-        wait: float | None = None,
+        self, name: str | None = None, region: str | None = None, *, refresh: bool = False, wait: float | None = None
     ) -> NodeList[JoinedNode]:
         """The scheduler's nodes, joined with AWS' instances on HyperPod.
 
@@ -388,17 +337,13 @@ class Clusters:
         listing: asyncio.Task[CachedRows[Instance]] | None = None
         if resolved.hyperpod is not None:
             aws = self._aws_in(resolved.region)
-            listing = asyncio.ensure_future(
-                aws.instances(resolved.hyperpod, refresh=refresh, wait=wait)
-            )
+            listing = asyncio.ensure_future(aws.instances(resolved.hyperpod, refresh=refresh, wait=wait))
         try:
             if configured is None:
                 assert listing is not None
                 assert cluster is not None
                 if not notes:
-                    notes.append(
-                        f"no scheduler was asked, because {cluster.name} is not configured"
-                    )
+                    notes.append(f"no scheduler was asked, because {cluster.name} is not configured")
                 return _aws_rows(await listing, notes)
             return await self._joined(configured, resolved, listing, aws_wait, notes)
         finally:
@@ -411,9 +356,7 @@ class Clusters:
         Raises:
             UnreachableError: The scheduler does not answer, and nothing is cached.
         """
-        return await self.snapshots.last(
-            ("nodes", name), lambda: require_tables(self._engines.get(name)).nodes()
-        )
+        return await self.snapshots.last(("nodes", name), lambda: require_tables(self._engines.get(name)).nodes())
 
     async def close(self) -> None:
         """Cancel all requests."""
@@ -436,11 +379,7 @@ class Clusters:
             notes += [*_unlisted_notes(resolved.problem), *notes_of(snapshot.value)]
             rows = [JoinedNode(None, node) for node in snapshot.value]
             return NodeList(
-                rows,
-                snapshot.as_of,
-                snapshot.problem,
-                notes=tuple(notes),
-                partial=resolved.problem is not None,
+                rows, snapshot.as_of, snapshot.problem, notes=tuple(notes), partial=resolved.problem is not None
             )
         scheduler_task = asyncio.ensure_future(self.scheduler_nodes(configured))
         try:
@@ -460,9 +399,7 @@ class Clusters:
             notes += [*_unlisted_notes(instances), *notes_of(nodes.value)]
             loading = instances is None
             rows = [JoinedNode(None, node) for node in nodes.value]
-            return NodeList(
-                rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes), partial=True
-            )
+            return NodeList(rows, nodes.as_of, nodes.problem, loading, notes=tuple(notes), partial=True)
         if not isinstance(nodes, Snapshot):
             notes.append(
                 f"the scheduler of {configured} has not answered yet"
@@ -474,39 +411,23 @@ class Clusters:
         notes += [*more_notes, *_unlisted_notes(instances.problem, "all"), *notes_of(nodes.value)]
         rows = await asyncio.to_thread(self._join, configured, cluster, instances, nodes.value)
         return NodeList(
-            rows,
-            nodes.as_of,
-            nodes.problem,
-            instances.loading,
-            any(map(is_changing, instances.rows)),
-            tuple(notes),
+            rows, nodes.as_of, nodes.problem, instances.loading, any(map(is_changing, instances.rows)), tuple(notes)
         )
 
     def _join(
-        self,
-        configured: str,
-        cluster: HyperpodCluster,
-        instances: CachedRows[Instance],
-        nodes: Sequence[Node],
+        self, configured: str, cluster: HyperpodCluster, instances: CachedRows[Instance], nodes: Sequence[Node]
     ) -> list[JoinedNode]:
         """The rows of the table. May be slow."""
-        if not nodes and notes_of(
-            nodes
-        ):  # hidden from this user; the scheduler may still have them
+        if not nodes and notes_of(nodes):  # hidden from this user; the scheduler may still have them
             return [JoinedNode(instance, None) for instance in instances.rows]
         roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
         scheduler = self._engines.get(configured).scheduler
         joined = join_nodes(scheduler, instances.rows, nodes, roles)
         # Until all instances are listed, it is unknown which nodes have none: drop the remark.
         is_complete = not instances.loading and instances.problem is None
-        return [
-            row if is_complete or row.instance is not None else JoinedNode(None, row.node)
-            for row in joined
-        ]
+        return [row if is_complete or row.instance is not None else JoinedNode(None, row.node) for row in joined]
 
-    async def describe_hyperpod(
-        self, cluster: str, region: str | None
-    ) -> tuple[HyperpodCluster, list[str]]:
+    async def describe_hyperpod(self, cluster: str, region: str | None) -> tuple[HyperpodCluster, list[str]]:
         """A HyperPod cluster with all known details, and a note if AWS could not describe it.
 
         Raises:
@@ -521,9 +442,7 @@ class Clusters:
             placeholder = aws.with_local_facts(HyperpodCluster(cluster, cluster, region or "", ""))
             return placeholder, [f"AWS does not describe {cluster}: {_error_text(error)}"]
 
-    async def _hyperpod_of(
-        self, name: str, region: str | None
-    ) -> tuple[str | None, HyperpodError | None]:
+    async def _hyperpod_of(self, name: str, region: str | None) -> tuple[str | None, HyperpodError | None]:
         """The ARN of the HyperPod cluster behind a configured EKS cluster; or why AWS could not find it."""
         aws = self._aws_in(region)
         try:
@@ -548,9 +467,7 @@ class Clusters:
         return cached, None, tuple(notes)
 
     def _add_aws(self, line: Cluster, aws_clusters: Sequence[HyperpodCluster]) -> Cluster:
-        match = next(
-            (cluster for cluster in aws_clusters if line.name in cluster.configured_as), None
-        )
+        match = next((cluster for cluster in aws_clusters if line.name in cluster.configured_as), None)
         return line if match is None else replace(line, hyperpod=match)
 
     def _unconfigured_row(self, cluster: HyperpodCluster, region: str | None) -> Cluster:
@@ -608,9 +525,7 @@ def _task_result(task: asyncio.Task[T]) -> T | HyperpodError | None:
     raise error
 
 
-def _aws_rows(
-    instances: CachedRows[Instance], notes: Sequence[str], *, loading: bool = False
-) -> NodeList[JoinedNode]:
+def _aws_rows(instances: CachedRows[Instance], notes: Sequence[str], *, loading: bool = False) -> NodeList[JoinedNode]:
     rows = [JoinedNode(instance, None) for instance in instances.rows]
     return NodeList(
         rows,
@@ -624,9 +539,7 @@ def _aws_rows(
 
 def _unlisted_notes(problem: HyperpodError | None, scope: str = "the") -> list[str]:
     """A note if AWS could not list the instances."""
-    return (
-        [] if problem is None else [f"AWS does not list {scope} instances: {_error_text(problem)}"]
-    )
+    return [] if problem is None else [f"AWS does not list {scope} instances: {_error_text(problem)}"]
 
 
 def _both_failed(scheduler: HyperpodError, aws: HyperpodError | None) -> HyperpodError:

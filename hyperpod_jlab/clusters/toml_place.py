@@ -48,9 +48,7 @@ def steps_to(document: object, field: str) -> tuple[list[Step], str]:
 def written(steps: Sequence[Step]) -> str:
     """Steps as TOML writes them, such as ``cost.prices."ml.p5.48xlarge"``."""
     texts = map(str, steps)
-    return ".".join(
-        text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False) for text in texts
-    )
+    return ".".join(text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 def place_of(text: str, steps: Sequence[Step]) -> tuple[int, int]:
@@ -105,9 +103,7 @@ def _offset(statement: str, steps: Sequence[Step]) -> int:
             skipped = step
             continue
         name = re.escape(step)
-        key = re.compile(
-            rf"""(?<![\w."'-])(?:[\w-]+\.)*(?:"{name}"|'{name}'|{name})[ \t]*=[ \t]*"""
-        )
+        key = re.compile(rf"""(?<![\w."'-])(?:[\w-]+\.)*(?:"{name}"|'{name}'|{name})[ \t]*=[ \t]*""")
         matches = list(key.finditer(statement, offset))
         if matches:
             offset = matches[min(skipped, len(matches) - 1)].end()

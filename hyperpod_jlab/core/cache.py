@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InternalError,
-    InvalidInputError,
-    NotFoundError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InternalError, InvalidInputError, NotFoundError, UnreachableError
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -85,12 +79,7 @@ class Cache(Generic[Key, Value]):
         self._tasks: set[asyncio.Task[Value]] = set()  # also of forgotten keys
 
     async def get(
-        self,
-        key: Key,
-        load: Callable[[], Awaitable[Value]],
-        *,
-        max_age: float | None = None,
-        refresh: bool = False,
+        self, key: Key, load: Callable[[], Awaitable[Value]], *, max_age: float | None = None, refresh: bool = False
     ) -> Value:
         """Return a fresh cached value, or load it. Concurrent callers share one load.
 
@@ -255,10 +244,7 @@ class CachedQuery(Generic[Value]):
     """
 
     def __init__(
-        self,
-        load: Callable[[], Awaitable[Value]],
-        *,
-        error_ttl: Callable[[int], float] = lambda _: 0.0,
+        self, load: Callable[[], Awaitable[Value]], *, error_ttl: Callable[[int], float] = lambda _: 0.0
     ) -> None:
         self._load = load
         self._cache: Cache[None, Value] = Cache(error_ttl=error_ttl)
@@ -475,9 +461,7 @@ class RowCache:
         entry.running = RowLoad(entry.activity)
         entry.task = asyncio.ensure_future(self._load(key, entry, entry.running, read))
 
-    async def _load(
-        self, key: Hashable, entry: _RowEntry, load: RowLoad[Any], read: LoadRows[Any]
-    ) -> None:
+    async def _load(self, key: Hashable, entry: _RowEntry, load: RowLoad[Any], read: LoadRows[Any]) -> None:
         entry.ended = time.monotonic()  # unless something is changed meanwhile
         # Any other exception ends the task, and asyncio reports it.
         problem: HyperpodError | None = InternalError(f"reading {key} failed")
@@ -541,9 +525,7 @@ class _RowEntry:
         age = time.monotonic() - self.ended
         if self.problem is not None:
             return age > RETRY_S
-        return self.latest_load is None or age > max(
-            fresh, FRESH_S * self.latest_load.calls / _CALLS_PER_PERIOD
-        )
+        return self.latest_load is None or age > max(fresh, FRESH_S * self.latest_load.calls / _CALLS_PER_PERIOD)
 
     def finish(self, load: RowLoad[Any], problem: HyperpodError | None) -> None:
         """End a load: keep its rows. If it failed, keep the earlier rows unless this load listed all; none if the thing does not exist."""

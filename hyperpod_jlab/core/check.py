@@ -64,9 +64,7 @@ STAGES: dict[Stage, tuple[Group, ...]] = {
 }
 """The groups of each stage."""
 
-_STAGE_OF: dict[Group, Stage] = {
-    group: stage for stage, groups in STAGES.items() for group in groups
-}
+_STAGE_OF: dict[Group, Stage] = {group: stage for stage, groups in STAGES.items() for group in groups}
 
 
 @dataclass(frozen=True)
@@ -148,15 +146,7 @@ class StageResult:
 def path_of(checks: Sequence[Check]) -> tuple[StageResult, ...]:
     """The path of a run, with the results of its stages, in order."""
     levels = {stage: [check.level for check in checks if check.stage == stage] for stage in STAGES}
-    broken = next(
-        (
-            stage
-            for level in ("fail", "unknown")
-            for stage, found in levels.items()
-            if level in found
-        ),
-        None,
-    )
+    broken = next((stage for level in ("fail", "unknown") for stage, found in levels.items() if level in found), None)
     return tuple(
         StageResult(
             stage,
@@ -247,9 +237,7 @@ def unknown(evidence: str, fix: str | None = None, who: Responsible = "you") -> 
     return CheckResult("unknown", evidence, fix, who if fix else None)
 
 
-def from_error(
-    error: HyperpodError, level: Level = "fail", who: Responsible = "you"
-) -> CheckResult:
+def from_error(error: HyperpodError, level: Level = "fail", who: Responsible = "you") -> CheckResult:
     """The result of a check that raised an error. A missing permission in AWS or a cluster leaves it unknown, and an admin can grant it.
 
     Args:

@@ -32,13 +32,7 @@ async def start_child(
     """
     start = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
+            *argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd, start_new_session=True
         )
     )
     try:

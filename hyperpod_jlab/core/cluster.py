@@ -24,9 +24,7 @@ class Rows(list[Row]):
         as_of: When the scheduler was asked (Unix seconds); None: just now.
     """
 
-    def __init__(
-        self, rows: Iterable[Row], notes: Iterable[str] = (), as_of: float | None = None
-    ) -> None:
+    def __init__(self, rows: Iterable[Row], notes: Iterable[str] = (), as_of: float | None = None) -> None:
         super().__init__(rows)
         self.notes = tuple(notes)
         self.as_of = as_of
@@ -235,9 +233,7 @@ def _with_node(sums: GpuTotals, node: Node) -> GpuTotals:
     rest = node.accelerators - node.accelerators_used
     free = 0 if node.state in UNUSABLE else rest
     unavailable += rest - free
-    return GpuTotals(
-        sums.type, total, sums.used + node.accelerators_used, sums.free + free, unavailable
-    )
+    return GpuTotals(sums.type, total, sums.used + node.accelerators_used, sums.free + free, unavailable)
 
 
 @dataclass(frozen=True)
@@ -316,10 +312,7 @@ class Queue:
     quotas: tuple[Quota, ...] = ()
 
 
-JOB_STATES = (
-    *("waiting", "held", "running", "suspended", "succeeded", "failed", "cancelled"),
-    "unknown",
-)
+JOB_STATES = (*("waiting", "held", "running", "suspended", "succeeded", "failed", "cancelled"), "unknown")
 """Job states; the reason tells how a failed job failed. If a job is gone and its end was not seen, the state is unknown."""
 
 JOB_ENDED = frozenset({"succeeded", "failed", "cancelled", "unknown"})

@@ -8,13 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from hyperpod_jlab.core.errors import NotFoundError, nearest_hint
-from hyperpod_jlab.core.fields import (
-    NOT_BOOL,
-    DescribedModel,
-    MetricPatterns,
-    MlflowName,
-    MlflowUri,
-)
+from hyperpod_jlab.core.fields import NOT_BOOL, DescribedModel, MetricPatterns, MlflowName, MlflowUri
 from hyperpod_jlab.core.validation import CURRENCY
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
@@ -87,9 +81,7 @@ def _check_quotes(value: object) -> object:
     if isinstance(value, dict):
         tables = [name for name, found in value.items() if isinstance(found, dict)]
         if tables:
-            raise ValueError(
-                f'put the instance type in quotes, such as "{tables[0]}.p5.48xlarge" = 98.32'
-            )
+            raise ValueError(f'put the instance type in quotes, such as "{tables[0]}.p5.48xlarge" = 98.32')
     return value
 
 
@@ -117,9 +109,7 @@ class CostConfig(DescribedModel):
         QUOTED,
     ] = Field({})
     """Price of an instance hour by instance type; a list if it changes. It is used before the AWS Price List."""
-    discounts: Annotated[
-        dict[InstanceTypeName, Annotated[float, Field(ge=0, le=100, strict=True)]], QUOTED
-    ] = Field({})
+    discounts: Annotated[dict[InstanceTypeName, Annotated[float, Field(ge=0, le=100, strict=True)]], QUOTED] = Field({})
     """Discount on the AWS Price List in percent by instance type, such as that of a training plan."""
     confirm_over: Money | None = None
     """Submits that may cost more than this by their time limit need a confirmation. Default: no limit."""
@@ -327,9 +317,7 @@ class KubernetesCluster(BaseCluster):
         return self.storage.claim if self.storage is not None else None
 
 
-ClusterConfig = Annotated[
-    LocalCluster | SlurmCluster | KubernetesCluster, Field(discriminator="orchestrator")
-]
+ClusterConfig = Annotated[LocalCluster | SlurmCluster | KubernetesCluster, Field(discriminator="orchestrator")]
 
 
 class Settings(DescribedModel):
@@ -388,7 +376,4 @@ class Settings(DescribedModel):
         local = clusters.get(LOCAL, {})
         if isinstance(local, dict):
             local = {"orchestrator": "local"} | local
-        return {
-            **data,
-            "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}},
-        }
+        return {**data, "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}}}

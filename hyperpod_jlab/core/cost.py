@@ -96,9 +96,7 @@ class Prices:
     by_type: Mapping[str | None, Sequence[Price]] = field(default_factory=dict)
     node_price: Price | None = None
 
-    def over(
-        self, instance_type: str | None, begin: float, end: float
-    ) -> list[tuple[float, float, Price | None]]:
+    def over(self, instance_type: str | None, begin: float, end: float) -> list[tuple[float, float, Price | None]]:
         """The prices of a node in a period: when each begins and ends, in order. None where none is known."""
         if self.node_price is not None:
             return [(begin, end, self.node_price)]
@@ -180,12 +178,7 @@ def cost_of(
 
 
 def _cost_of_one(
-    execution: Execution,
-    start: float,
-    end: float,
-    shapes: Mapping[str, Shape],
-    prices: Prices,
-    default: Shape,
+    execution: Execution, start: float, end: float, shapes: Mapping[str, Shape], prices: Prices, default: Shape
 ) -> Cost:
     hours = (end - start) / HOUR_S
     count = len(execution.nodes) or execution.node_count
@@ -258,9 +251,7 @@ class IdleRow:
 
 
 def idle_cost(
-    paid_node_hours: Mapping[str, float],
-    used_node_hours: Mapping[str, float],
-    prices: Mapping[str, float],
+    paid_node_hours: Mapping[str, float], used_node_hours: Mapping[str, float], prices: Mapping[str, float]
 ) -> list[IdleRow]:
     """What nodes cost while no job had them, by instance type, the most idle hours first.
 

@@ -40,12 +40,7 @@ class HyperpodError(Exception):
     status: ClassVar[int] = 500
 
     def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        hint: str | None = None,
-        detail: Mapping[str, Any] | None = None,
+        self, message: str, *, code: str | None = None, hint: str | None = None, detail: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -63,9 +58,7 @@ class HyperpodError(Exception):
         return vars(self.shape)
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, _source: type[Any], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, _source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
         shape = core_schema.plain_serializer_function_ser_schema(

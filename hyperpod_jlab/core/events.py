@@ -126,7 +126,5 @@ def find_failure_message(metadata: Any) -> str | None:
         failure = metadata.get("FailureMessage")
         if isinstance(failure, str) and failure:
             return failure
-        return next(
-            (message for item in metadata.values() if (message := find_failure_message(item))), None
-        )
+        return next((message for item in metadata.values() if (message := find_failure_message(item))), None)
     return None

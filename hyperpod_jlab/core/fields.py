@@ -29,9 +29,7 @@ class DescribedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in descriptions(cls).items():
@@ -140,21 +138,15 @@ def _check_patterns(patterns: dict[str, str]) -> dict[str, str]:
         raise ValueError(f"at most {_MAX_PATTERNS} patterns are allowed")
     for name, text in patterns.items():
         if not _METRIC_NAME.fullmatch(name):
-            raise ValueError(
-                f"'{name[:60]}' is not a name: use up to 80 letters, digits and . / @ % : _ -"
-            )
+            raise ValueError(f"'{name[:60]}' is not a name: use up to 80 letters, digits and . / @ % : _ -")
         if len(text) > _MAX_PATTERN:
             raise ValueError(f"the pattern of '{name}' is longer than {_MAX_PATTERN} characters")
         try:
             groups = re.compile(text.encode()).groups
         except (re.error, UnicodeError) as error:
-            raise ValueError(
-                f"the pattern of '{name}' is not a regular expression: {error}"
-            ) from error
+            raise ValueError(f"the pattern of '{name}' is not a regular expression: {error}") from error
         if groups != 1:
-            raise ValueError(
-                f"the pattern of '{name}' has {groups} groups; it needs one, around the number"
-            )
+            raise ValueError(f"the pattern of '{name}' has {groups} groups; it needs one, around the number")
     return patterns
 
 
@@ -165,9 +157,7 @@ MetricPatterns = Annotated[dict[str, str], AfterValidator(_check_patterns)]
 NO_MLFLOW = "none"
 """What stands for a tracking server to have none, whatever the configuration says."""
 
-_MLFLOW_URL = re.compile(
-    r"https?://(?:\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#]*)?"
-)
+_MLFLOW_URL = re.compile(r"https?://(?:\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#]*)?")
 _URL_WITH_PASSWORD = re.compile(r"\s*[a-z][\w+.-]*://[^/]*(?:@|:(?![0-9]+/)\S*@)", re.IGNORECASE)
 _MLFLOW_ARN = re.compile(
     r"arn:aws(?:-cn|-us-gov|-iso[a-z-]*)?:sagemaker:[a-z0-9-]+:[0-9]{12}:mlflow-(?:app|tracking-server)/[\w-]+"

@@ -80,9 +80,7 @@ def format_maintenance(weekly: str | None) -> str | None:
 #
 # Lustre keeps flags per file (HSM, hierarchical storage management), and the transfer in progress.
 
-State = Literal[
-    "local", "exists", "archived", "dirty", "released", "lost", "exporting", "hydrating", "busy"
-]
+State = Literal["local", "exists", "archived", "dirty", "released", "lost", "exporting", "hydrating", "busy"]
 
 STATE_MEANINGS: Final[dict[State, str]] = {
     "local": "on the file system only",
@@ -171,16 +169,10 @@ _RULES: Final[dict[Verb, tuple[tuple[int, int, FileDecision], ...]]] = {
     ),
     "release": (
         (_RELEASED, 0, FileDecision("nothing", "it is released")),
-        (
-            *(0, _ARCHIVED),
-            FileDecision("refused", "it has no copy in S3", _EXPORT_HINT),
-        ),
+        (*(0, _ARCHIVED), FileDecision("refused", "it has no copy in S3", _EXPORT_HINT)),
         (_DIRTY, 0, FileDecision("refused", STATE_MEANINGS["dirty"], _EXPORT_HINT)),
         (_LOST, 0, FileDecision("refused", STATE_MEANINGS["lost"], _EXPORT_HINT)),
-        (
-            *(_NEVER_RELEASE, 0),
-            FileDecision("refused", "it is marked as never released", "lfs hsm_clear --norelease"),
-        ),
+        (*(_NEVER_RELEASE, 0), FileDecision("refused", "it is marked as never released", "lfs hsm_clear --norelease")),
     ),
 }
 """What prevents a request to Lustre: flags that are set, flags that are not; the first matching rule decides."""
@@ -191,11 +183,7 @@ def decide(verb: Verb, file: FileState) -> FileDecision:
     if file.action is not None:
         meaning = STATE_MEANINGS[file.state]
         is_under_way = (verb, file.state) == ("hydrate", "hydrating")
-        return FileDecision(
-            "nothing" if is_under_way else "refused",
-            meaning,
-            None if is_under_way else "wait for it",
-        )
+        return FileDecision("nothing" if is_under_way else "refused", meaning, None if is_under_way else "wait for it")
     for with_flag, without_flag, decision in _RULES[verb]:
         if file.flags & with_flag == with_flag and not file.flags & without_flag:
             return decision

@@ -70,10 +70,7 @@ def unused_gpus(place: str, models: Iterable[str], most: int) -> Finding:
 def gpu_fixes(most: int) -> tuple[Fix, ...]:
     """Use one GPU on each node, or all that a node has."""
     return tuple(
-        Fix(
-            label="Use 1 GPU" if count == 1 else f"Use {count} GPUs",
-            set={"resources.gpus_per_node": count},
-        )
+        Fix(label="Use 1 GPU" if count == 1 else f"Use {count} GPUs", set={"resources.gpus_per_node": count})
         for count in sorted({1, most})
     )
 
@@ -92,8 +89,5 @@ def raise_on_error(findings: list[Finding]) -> None:
         first.message,
         code=first.code,
         hint=first.hint,
-        detail={
-            "field": first.field,
-            "findings": [finding.model_dump() for finding in errors],
-        },
+        detail={"field": first.field, "findings": [finding.model_dump() for finding in errors]},
     )

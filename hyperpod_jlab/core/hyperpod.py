@@ -35,10 +35,7 @@ _MEANINGS = {
     ): "instances are added and removed one by one while the cluster stays in service; AWS records events",
     ("autoscaling", "Enable"): "HyperPod adds and removes instances to match the waiting work",
     ("autoscaling", "Disable"): "the number of instances changes only when you change it",
-    (
-        "tiered-storage",
-        "Enable",
-    ): "nodes can keep checkpoints in memory and copy them to durable storage",
+    ("tiered-storage", "Enable"): "nodes can keep checkpoints in memory and copy them to durable storage",
     ("tiered-storage", "Disable"): "nodes do not keep checkpoints in memory",
 }
 """Meanings of setting values; values newer than this package are shown unchanged."""
@@ -84,13 +81,7 @@ def settings_of(description: Mapping[str, Any]) -> tuple[Setting, ...]:
 
 _HANDLED_FIELDS = frozenset(
     {
-        *(
-            "NodeRecovery",
-            "NodeProvisioningMode",
-            "AutoScaling",
-            "TieredStorageConfig",
-            "VpcConfig",
-        ),
+        *("NodeRecovery", "NodeProvisioningMode", "AutoScaling", "TieredStorageConfig", "VpcConfig"),
         *("ClusterRole", "Orchestrator", "RestrictedInstanceGroups"),
         "RestrictedInstanceGroupsConfig",
     }
@@ -98,10 +89,7 @@ _HANDLED_FIELDS = frozenset(
 
 
 def _known_settings(description: Mapping[str, Any]) -> Iterator[Setting]:
-    for name, field in (
-        ("node-recovery", "NodeRecovery"),
-        ("provisioning", "NodeProvisioningMode"),
-    ):
+    for name, field in (("node-recovery", "NodeRecovery"), ("provisioning", "NodeProvisioningMode")):
         if description.get(field):
             yield _setting(name, str(description[field]))
     if scaling := description.get("AutoScaling"):
@@ -121,9 +109,7 @@ def _known_settings(description: Mapping[str, Any]) -> Iterator[Setting]:
         names = ", ".join(str(group.get("InstanceGroupName", "")) for group in groups)
         yield _setting("restricted-groups", names)
     if shared := description.get("RestrictedInstanceGroupsConfig"):
-        yield _setting(
-            "restricted-environment", _text(shared.get("SharedEnvironmentConfig", shared))
-        )
+        yield _setting("restricted-environment", _text(shared.get("SharedEnvironmentConfig", shared)))
 
 
 def _autoscaling(description: Mapping[str, Any]) -> Setting:

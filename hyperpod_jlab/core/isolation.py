@@ -124,13 +124,9 @@ def isolation_of(facts: FolderFacts) -> Isolation:
         evidence.append(f"Kerberos authenticates users (sec={facts.kerberos})")
     else:
         level = "posix"
-        evidence.append(
-            "each machine that mounts it maps users itself; its root can act as any user"
-        )
+        evidence.append("each machine that mounts it maps users itself; its root can act as any user")
     if is_subfolder:
-        evidence.append(
-            f"only {facts.folder} of the file system is mounted here; other machines may mount all of it"
-        )
+        evidence.append(f"only {facts.folder} of the file system is mounted here; other machines may mount all of it")
     elif facts.network and facts.folder == "/":
         evidence.append("the whole file system is mounted here")
     return Isolation(level, tuple(evidence), tuple(grant.words for grant in facts.grants))

@@ -30,9 +30,7 @@ class Change:
 
     def __str__(self) -> str:
         """For example ``time limit 2h 00m, queue long``."""
-        limit = (
-            None if self.time_limit is None else f"time limit {format_duration(self.time_limit)}"
-        )
+        limit = None if self.time_limit is None else f"time limit {format_duration(self.time_limit)}"
         queue = None if self.queue is None else f"queue {self.queue}"
         return ", ".join(change for change in (limit, queue) if change is not None)
 
@@ -53,8 +51,7 @@ def check_change(action: ActionKind, change: Change | None) -> None:
         )
     if action != "change" and has_change:
         raise InvalidInputError(
-            f"a time limit or a queue can be given only with change, not with {action}",
-            detail={"field": "action"},
+            f"a time limit or a queue can be given only with change, not with {action}", detail={"field": "action"}
         )
 
 

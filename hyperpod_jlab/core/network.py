@@ -108,14 +108,9 @@ class MissingRule:
 
     def words(self) -> str:
         """The rule as part of a sentence."""
-        ports = ", ".join(
-            str(first) if first == last else f"{first}-{last}"
-            for first, last in port_ranges(self.ports)
-        )
+        ports = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in port_ranges(self.ports))
         preposition = "from" if self.direction == "inbound" else "to"
-        return (
-            f"{self.group} has no {self.direction} rule for TCP {ports} {preposition} {self.peer}"
-        )
+        return f"{self.group} has no {self.direction} rule for TCP {ports} {preposition} {self.peer}"
 
     def command(self, region: str) -> str:
         """The AWS CLI command that adds it."""
@@ -159,44 +154,26 @@ def check_lustre_access(
         ("outbound", servers, clients, True),
     )
     for direction, owners, peers, is_reply in checks:
-        rules = [
-            rule
-            for group in owners
-            for rule in (group.inbound if direction == "inbound" else group.outbound)
-        ]
+        rules = [rule for group in owners for rule in (group.inbound if direction == "inbound" else group.outbound)]
         peer_names = {group.name for group in peers}
         blocked = [port for port in LUSTRE_PORTS if not _allows(port, rules, peer_names, addresses)]
-        uncertain = {
-            name for rule in rules for name in rule.lists if any(map(rule.covers, blocked))
-        }
+        uncertain = {name for rule in rules for name in rule.lists if any(map(rule.covers, blocked))}
         if uncertain:
             lists |= uncertain
         elif blocked:
             missing_rules.append(
-                MissingRule(
-                    direction,
-                    _editable_group(owners),
-                    _editable_group(peers),
-                    tuple(blocked),
-                    is_reply,
-                )
+                MissingRule(direction, _editable_group(owners), _editable_group(peers), tuple(blocked), is_reply)
             )
     return LustreAccess(tuple(missing_rules), tuple(sorted(lists)))
 
 
 def _editable_group(groups: Sequence[SecurityGroup]) -> str:
     """The group to add a rule to: not one that Studio creates and manages."""
-    return next(
-        (group.name for group in groups if not group.title.startswith(STUDIO_GROUP_PREFIX)),
-        groups[0].name,
-    )
+    return next((group.name for group in groups if not group.title.startswith(STUDIO_GROUP_PREFIX)), groups[0].name)
 
 
 def _allows(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequence[str]) -> bool:
-    return any(
-        rule.covers(port) and (peers & set(rule.groups) or _in_range(rule.ranges, addresses))
-        for rule in rules
-    )
+    return any(rule.covers(port) and (peers & set(rule.groups) or _in_range(rule.ranges, addresses)) for rule in rules)
 
 
 def _in_range(ranges: Iterable[str], addresses: Sequence[str]) -> bool:
@@ -312,8 +289,7 @@ class RouteTable:
         matches = [
             (network.prefixlen, route)
             for route in self.routes
-            if route.addresses is not None
-            and peer.subnet_of(network := IPv4Network(route.addresses, strict=False))
+            if route.addresses is not None and peer.subnet_of(network := IPv4Network(route.addresses, strict=False))
         ]
         return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
@@ -330,18 +306,13 @@ class ClosedPorts:
 
     def words(self) -> str:
         """It as part of a sentence."""
-        ports = ", ".join(
-            str(first) if first == last else f"{first}-{last}"
-            for first, last in port_ranges(self.ports)
-        )
+        ports = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in port_ranges(self.ports))
         preposition = "in from" if self.direction == "inbound" else "out to"
         return f"{self.acl.name} of {self.subnet} does not allow TCP {ports} {preposition} {self.peer.addresses} ({self.peer.name})"
 
     def commands(self, region: str) -> list[str]:
         """The AWS CLI commands that add the missing entries before the existing ones; empty if no lower number is free."""
-        used_numbers = {
-            entry.number for entry in self.acl.entries if entry.direction == self.direction
-        }
+        used_numbers = {entry.number for entry in self.acl.entries if entry.direction == self.direction}
         ranges = list(port_ranges(self.ports))
         first = min(used_numbers, default=100) - len(ranges)
         if first < 1:
@@ -354,9 +325,7 @@ class ClosedPorts:
         ]
 
 
-def find_closed_ports(
-    client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]
-) -> list[ClosedPorts]:
+def find_closed_ports(client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]) -> list[ClosedPorts]:
     """Find Lustre ports that network ACLs block between two subnets. ACLs are stateless, so replies need their own entries; they do not apply within a subnet.
 
     Args:
@@ -374,9 +343,7 @@ def find_closed_ports(
         if acl is None:
             continue
         for direction in directions:
-            ports = [
-                port for port in LUSTRE_PORTS if not acl.allows_port(direction, port, peer.network)
-            ]
+            ports = [port for port in LUSTRE_PORTS if not acl.allows_port(direction, port, peer.network)]
             if ports:
                 blocked_ports.append(ClosedPorts(acl, subnet.name, direction, tuple(ports), peer))
     return blocked_ports
@@ -415,9 +382,7 @@ _GATEWAY_PREFIXES = ("igw-", "nat-", "eigw-")
 """Prefixes of internet gateways' ids, which lead to no file system."""
 
 
-def find_missing_routes(
-    client: Subnet, server: Subnet, tables: Iterable[RouteTable]
-) -> list[MissingRoute]:
+def find_missing_routes(client: Subnet, server: Subnet, tables: Iterable[RouteTable]) -> list[MissingRoute]:
     """Find which of two subnets lacks a route to the other.
 
     Args:

@@ -124,9 +124,7 @@ def one_line(reason: str | None) -> str | None:
     Raises:
         InvalidInputError: It is too long, or it is HyperPod's own command to repair a node.
     """
-    line = " ".join(
-        "".join(character if character.isprintable() else " " for character in reason or "").split()
-    )
+    line = " ".join("".join(character if character.isprintable() else " " for character in reason or "").split())
     if len(line) > MAX_REASON_LENGTH:
         raise InvalidInputError(
             f"the reason has {len(line)} characters, but at most {MAX_REASON_LENGTH} are allowed",
@@ -148,9 +146,7 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
         InvalidInputError: Another action has one.
     """
     if reason is not None and action != "drain":
-        raise InvalidInputError(
-            f"a reason can be given only with drain, not with {action}", detail={"field": "reason"}
-        )
+        raise InvalidInputError(f"a reason can be given only with drain, not with {action}", detail={"field": "reason"})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -160,9 +156,7 @@ def check_reason(action: NodeActionKind, reason: str | None) -> None:
 # the loss of disks from SageMaker's API model.
 
 _EFFECTS: dict[NodeActionKind, tuple[str, ...]] = {
-    "reboot": (
-        "all work on the nodes ends; instance ids and disks stay; this usually takes 1 to 3 minutes",
-    ),
+    "reboot": ("all work on the nodes ends; instance ids and disks stay; this usually takes 1 to 3 minutes",),
     "replace": (
         "all work on the nodes ends; each gets new hardware and a new instance id; this usually takes 20 to 30 minutes",
         "data on the nodes' own disks is lost; data on FSx stays",
@@ -206,9 +200,7 @@ def node_effects(
             if is_requested
             else ()
         )
-    effects = (
-        [_ROLE_EFFECTS[role]] if action in {"reboot", "replace"} and role in _ROLE_EFFECTS else []
-    )
+    effects = [_ROLE_EFFECTS[role]] if action in {"reboot", "replace"} and role in _ROLE_EFFECTS else []
     if jobs is None:
         return tuple(effects)
     if not jobs:

@@ -47,10 +47,7 @@ class JoinedNode:
 
 
 def join_nodes(
-    scheduler: Scheduler,
-    instances: Sequence[Instance],
-    nodes: Sequence[Node],
-    roles: Mapping[str, str] | None = None,
+    scheduler: Scheduler, instances: Sequence[Instance], nodes: Sequence[Node], roles: Mapping[str, str] | None = None
 ) -> list[JoinedNode]:
     """Join AWS' list with the scheduler's. The lists are of about the same time; neither has to be complete.
 
@@ -83,11 +80,7 @@ def join_nodes(
             rows.append(JoinedNode(instance, matches.pop(0)))
         else:
             rows.append(JoinedNode(instance, None, _no_node_reason(instance, name, roles or {})))
-    unmatched = (
-        node
-        for node in nodes
-        if any(node is match for match in waiting[_node_key(scheduler, node)])
-    )
+    unmatched = (node for node in nodes if any(node is match for match in waiting[_node_key(scheduler, node)]))
     return [*rows, *(JoinedNode(None, node, _no_instance_reason(scheduler)) for node in unmatched)]
 
 
@@ -95,11 +88,7 @@ def node_row(joined: JoinedNode) -> Node:
     """The row of a node: the scheduler's data with AWS' data, or AWS' data alone."""
     instance, node = joined.instance, joined.node
     replaced = instance.replaces if instance else None
-    reasons = (
-        instance.reason if instance else None,
-        f"it replaces {replaced}" if replaced else None,
-        joined.remark,
-    )
+    reasons = (instance.reason if instance else None, f"it replaces {replaced}" if replaced else None, joined.remark)
     reason = "; ".join(sentence.rstrip(".") for sentence in reasons if sentence) or None
     if instance is None:
         assert node is not None, "neither side has the node"
@@ -138,9 +127,7 @@ def _node_key(scheduler: Scheduler, node: Node) -> str:
     return _first_part(node.name)
 
 
-def _current_instances(
-    instances: Iterable[Instance], key: Callable[[Instance], str | None]
-) -> dict[str, Instance]:
+def _current_instances(instances: Iterable[Instance], key: Callable[[Instance], str | None]) -> dict[str, Instance]:
     """The current instance for each name that several instances have had."""
     current: dict[str, Instance] = {}
     for instance in instances:
@@ -203,9 +190,7 @@ class ReplacementTracker:
             by_slot[slot] = instance
         self._current_instances |= by_slot
         names = {instance.name for instance in self._current_instances.values()}
-        self._before = {
-            new_name: old_name for new_name, old_name in self._before.items() if new_name in names
-        }
+        self._before = {new_name: old_name for new_name, old_name in self._before.items() if new_name in names}
 
     def with_replacements(self, instances: Sequence[Instance], now: float) -> list[Instance]:
         """The same instances; recent replacements have the replaced instance's id.
@@ -247,9 +232,7 @@ def find_node(rows: Sequence[JoinedNode], name: str) -> JoinedNode:
         raise NotFoundError(
             f"the cluster has no node '{name[:100]}'",
             code="no_such_node",
-            hint=suggestion
-            if suggestion and suggestion.startswith("did you mean")
-            else "list nodes with: hpj nodes",
+            hint=suggestion if suggestion and suggestion.startswith("did you mean") else "list nodes with: hpj nodes",
             detail={"node": name[:100]},
         )
     # AWS may list both instances of a replaced node; the scheduler's node belongs to the current

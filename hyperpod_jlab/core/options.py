@@ -50,9 +50,7 @@ class Option:
         return schema
 
 
-def option(
-    flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat = "", short: str = ""
-) -> Option:
+def option(flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat = "", short: str = "") -> Option:
     """Mark a field as an option of the command line and the magic (see `Option`)."""
     return Option(flag, metavar, basic, repeat, short)
 
@@ -124,9 +122,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-def _spec_option(
-    path: tuple[str, ...], mark: Option, field: FieldInfo, help_text: str
-) -> SpecOption:
+def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo, help_text: str) -> SpecOption:
     choices = tuple(_choices(field.annotation))
     return SpecOption(
         path=path,
@@ -158,9 +154,7 @@ def option_name(flag: str) -> str:
     return flag.split("/", maxsplit=1)[0].removeprefix("--").replace("-", "_")
 
 
-def to_spec_data(
-    options: Iterable[SpecOption], values: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
+def to_spec_data(options: Iterable[SpecOption], values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Put option values, by name, into the spec's data; also returns the unknown names."""
     path_by_name = {option_name(entry.option.flag): entry.path for entry in options}
     data: dict[str, Any] = {}

@@ -36,9 +36,7 @@ def _parse_duration(text: str) -> int | None:
     if re.fullmatch(rf"(?:{_SPAN} ?)+", text):
         return round(sum(float(n) * _UNITS[unit[0]] for n, unit in re.findall(_SPAN, text)))
     if re.fullmatch(r"[0-9]{1,9}:[0-9]{1,2}", text):
-        raise ValueError(
-            f"the duration '{text}' is ambiguous: use {text}:00 for hours, or 0:{text} for minutes"
-        )
+        raise ValueError(f"the duration '{text}' is ambiguous: use {text}:00 for hours, or 0:{text} for minutes")
     match = _SLURM_TIME.fullmatch(text)
     if match is None or ("-" not in text and ":" not in text):
         return None
@@ -151,9 +149,7 @@ def parse_array(text: str) -> ArraySpec:
     """
     indices_text, percent, limit = text.partition("%")
     if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):
-        raise ValueError(
-            f"'{text[:60]}': after %, give the number of tasks that run at once, such as 0-9%4"
-        )
+        raise ValueError(f"'{text[:60]}': after %, give the number of tasks that run at once, such as 0-9%4")
     indices = parse_ranges(indices_text)
     if len(indices) > _MAX_TASKS:
         raise ValueError(f"an array has at most {_MAX_TASKS} children")

@@ -30,7 +30,9 @@ REACH_STATES = (
 
 _ADD_COMMAND = "hpj config add {name}"
 _UNAVAILABLE_STATES = {"creating", "deleting", "failed"}
-_MOUNT_HINT = "ask the administrator of the domain to add it to the custom file systems of the space, then restart the space"
+_MOUNT_HINT = (
+    "ask the administrator of the domain to add it to the custom file systems of the space, then restart the space"
+)
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,7 @@ class ReachFacts:
 
 
 def reach_of(
-    cluster: HyperpodCluster,
-    facts: ReachFacts | None,
-    target: SubmitTarget,
-    name: str | None = None,
+    cluster: HyperpodCluster, facts: ReachFacts | None, target: SubmitTarget, name: str | None = None
 ) -> Reach:
     """Whether you can submit to a cluster from this machine.
 
@@ -140,13 +139,9 @@ def _reach_from_description(cluster: HyperpodCluster) -> Reach | None:
     return None
 
 
-def _slurm(
-    cluster: HyperpodCluster, facts: ReachFacts | None, target: SubmitTarget, name: str
-) -> Reach:
+def _slurm(cluster: HyperpodCluster, facts: ReachFacts | None, target: SubmitTarget, name: str) -> Reach:
     if cluster.mounted_here == ():
-        systems = ", ".join(
-            dict.fromkeys(storage.dns_name.split(".")[0] for storage in cluster.storage)
-        )
+        systems = ", ".join(dict.fromkeys(storage.dns_name.split(".")[0] for storage in cluster.storage))
         message = f"its file system ({systems}) is not mounted here, so runs cannot reach it"
         return Reach("no-file-system", message, _MOUNT_HINT)
     if target.mount is not None:
@@ -156,9 +151,7 @@ def _slurm(
             "set path under [storage] in the configuration file to a folder there",
             f'[storage]\npath = "{target.mount}"\n',
         )
-    has_login_node = any(
-        group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ()
-    )
+    has_login_node = any(group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ())
     by_ssh = slurm_block(cluster.name, name, target, login_node="", has_login_node=has_login_node)
     if facts is None:
         return _unchecked(slurm_block(cluster.name, name, target))
@@ -166,9 +159,7 @@ def _slurm(
         message = "its login nodes are not configured, and this machine has no Slurm commands"
         return Reach("no-login-node", message, _login_step(cluster, name), by_ssh)
     if facts.problem is not None:
-        return _slurm_problem(
-            facts.problem, slurm_block(cluster.name, name, target, facts.commands)
-        )
+        return _slurm_problem(facts.problem, slurm_block(cluster.name, name, target, facts.commands))
     if not facts.nodes:
         message = "Slurm responds on this machine, but the cluster has no instances, so it is unknown whether this is the cluster's Slurm"
         step = f"hpj nodes {cluster.name}"
@@ -195,9 +186,7 @@ def _slurm_problem(problem: HyperpodError, block: str) -> Reach:
 
 def _login_step(cluster: HyperpodCluster, name: str) -> str:
     groups = [group.name for group in cluster.groups or () if group.slurm_role == "Login"]
-    command = (
-        _ADD_COMMAND.format(name=_name_argument(cluster.name, name)) + " --login-node USER@HOST"
-    )
+    command = _ADD_COMMAND.format(name=_name_argument(cluster.name, name)) + " --login-node USER@HOST"
     if not groups:
         return f"configure a login node that ssh can reach: {command}"
     return f"its login nodes are in the group {', '.join(groups)} (hpj nodes {cluster.name}): {command}"
@@ -315,9 +304,7 @@ def slurm_block(
             else '# login_nodes = ["USER@HOST"]  # fill in a login node'
         )
     if target.there is None:
-        lines.append(
-            '# storage = "/fsx/..."  # path of the storage partition on its nodes, if it differs'
-        )
+        lines.append('# storage = "/fsx/..."  # path of the storage partition on its nodes, if it differs')
     elif target.there != target.here:
         lines.append(f"storage = {quoted(target.there)}")
     return "\n".join(lines) + "\n"

@@ -22,11 +22,7 @@ NodeRepair = Literal["replace", "reboot", "repair"]
 RECOVERING = "recovering"
 """The reason code of a run that continues once its nodes are back."""
 
-_LABELS: Mapping[NodeRepair, str] = {
-    "replace": "replaces",
-    "reboot": "reboots",
-    "repair": "repairs",
-}
+_LABELS: Mapping[NodeRepair, str] = {"replace": "replaces", "reboot": "reboots", "repair": "repairs"}
 _MAX_NAMES = 3
 _REASON_PREFIX = "HyperPod "
 
@@ -55,10 +51,7 @@ def is_repair_reason(reason: str | None, code: str | None) -> bool:
 
 
 def with_repair_reason(
-    observation: Observation,
-    nodes: Iterable[str],
-    repairs: Mapping[str, NodeRepair],
-    scheduler: Scheduler,
+    observation: Observation, nodes: Iterable[str], repairs: Mapping[str, NodeRepair], scheduler: Scheduler
 ) -> Observation:
     """The observation of a run, with the repair of its nodes as the reason; unchanged if none is under repair.
 
@@ -71,27 +64,18 @@ def with_repair_reason(
     nodes_under_repair = sorted(set(nodes) & repairs.keys())
     if not nodes_under_repair or not may_recover(observation):
         return observation
-    remainder = (
-        f" and {len(nodes_under_repair) - _MAX_NAMES} more"
-        if len(nodes_under_repair) > _MAX_NAMES
-        else ""
-    )
+    remainder = f" and {len(nodes_under_repair) - _MAX_NAMES} more" if len(nodes_under_repair) > _MAX_NAMES else ""
     reason = f"{_REASON_PREFIX}{_LABELS[repairs[nodes_under_repair[0]]]} {', '.join(nodes_under_repair[:_MAX_NAMES])}{remainder}, on which it "
     if observation.state == "running":
         reason += f"runs; {scheduler.after_repair}"
     else:
-        quoted_reason = (
-            f"; {scheduler.reason_prefix}{observation.reason}" if observation.reason else ""
-        )
+        quoted_reason = f"; {scheduler.reason_prefix}{observation.reason}" if observation.reason else ""
         reason += f"ran{quoted_reason}"
     return observation.model_copy(update={"reason": reason, "reason_code": RECOVERING})
 
 
 def find_repairs(
-    scheduler: Scheduler,
-    instances: Sequence[Instance],
-    nodes: Iterable[str],
-    begun_at: float | None,
+    scheduler: Scheduler, instances: Sequence[Instance], nodes: Iterable[str], begun_at: float | None
 ) -> dict[str, NodeRepair]:
     """AWS' repairs of a run's nodes, from the states of instances; omits running and unknown ones.
 
@@ -112,17 +96,13 @@ def find_repairs(
     repairs: dict[str, NodeRepair] = {}
     for node in nodes:
         candidates = by_key.get(node.removeprefix("hyperpod-").partition(".")[0].lower(), [])
-        action = _repair_of(
-            candidates, begun_at, replaced=is_replacing and not scheduler.names_nodes_by_host
-        )
+        action = _repair_of(candidates, begun_at, replaced=is_replacing and not scheduler.names_nodes_by_host)
         if action is not None:
             repairs[node] = action
     return repairs
 
 
-def _repair_of(
-    instances: Sequence[Instance], begun_at: float | None, *, replaced: bool
-) -> NodeRepair | None:
+def _repair_of(instances: Sequence[Instance], begun_at: float | None, *, replaced: bool) -> NodeRepair | None:
     """The repair of the node of these instances: the old one and its replacements.
 
     Args:

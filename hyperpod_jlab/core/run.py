@@ -16,15 +16,7 @@ State = Literal["submitting", "waiting", "running", "succeeded", "failed", "canc
 RunState = TypeAliasType("RunState", State)
 """A run's state, under a name of its own in the schemas."""
 
-STATES: tuple[State, ...] = (
-    "submitting",
-    "waiting",
-    "running",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "unknown",
-)
+STATES: tuple[State, ...] = ("submitting", "waiting", "running", "succeeded", "failed", "cancelled", "unknown")
 
 ENDED: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
 """Final states."""
@@ -139,9 +131,7 @@ def summarize_children(parent: Status, children: Sequence[tuple[Status, int]]) -
     started = min((child.started_at for child, _ in children if child.started_at), default=None)
     if all(child.ended or child.state == "unknown" for child, _ in children):
         worst = next(state for state in _BY_SEVERITY if counts[state])
-        codes = [
-            child.exit_code for child, _ in children if child.state == "failed" and child.exit_code
-        ]
+        codes = [child.exit_code for child, _ in children if child.state == "failed" and child.exit_code]
         ends = [child.ended_at for child, _ in children if child.ended_at]
         return Status(
             worst,

@@ -80,9 +80,7 @@ class NotebookSource(DescribedModel):
     """The .ipynb file."""
     cells: Annotated[CellList | None, option("--cells", metavar="CELLS")] = None
     """Code cells to run, such as 2-5,7, counted from 1. Default: all."""
-    tag: Annotated[
-        str | None, Field(min_length=1, max_length=256), option("--tag", metavar="TAG")
-    ] = None
+    tag: Annotated[str | None, Field(min_length=1, max_length=256), option("--tag", metavar="TAG")] = None
     """Run only the code cells with this tag."""
     cell_ids: list[Annotated[str, Field(min_length=1, max_length=64)]] | None = None
     """Ids of the cells to run, as a selection in JupyterLab gives them."""
@@ -118,9 +116,7 @@ class CommandSource(DescribedModel):
 
     kind: Literal["command"] = "command"
     command: Annotated[
-        str,
-        Field(min_length=1, max_length=131_072, pattern=r"^[^\x00]+$"),
-        AfterValidator(_check_not_blank),
+        str, Field(min_length=1, max_length=131_072, pattern=r"^[^\x00]+$"), AfterValidator(_check_not_blank)
     ]
     """Text of the command."""
 
@@ -134,8 +130,7 @@ class NativeSource(DescribedModel):
 
 
 Source = Annotated[
-    NotebookSource | ScriptSource | FunctionSource | CommandSource | NativeSource,
-    Field(discriminator="kind"),
+    NotebookSource | ScriptSource | FunctionSource | CommandSource | NativeSource, Field(discriminator="kind")
 ]
 """Any of the sources, told apart by ``kind``."""
 
@@ -148,9 +143,7 @@ class FilesSpec(DescribedModel):
     .hyperpodignore exclude."""
     root: Annotated[Path | None, option("--project-root", metavar="DIR")] = None
     """Folder of the project. Default: the folder of the source."""
-    include: Annotated[list[str], option("--include", metavar="GLOB", repeat="list")] = Field(
-        default_factory=list
-    )
+    include: Annotated[list[str], option("--include", metavar="GLOB", repeat="list")] = Field(default_factory=list)
     """Further files to include, even ignored ones, as patterns relative to the project folder."""
     max_bytes: Annotated[int, Field(ge=0, le=1024**4), NOT_BOOL] = 256 * 1024**2
     """Maximum size of the included files. A larger project is refused."""
@@ -200,9 +193,7 @@ class Resources(DescribedModel):
         int | None, Field(ge=1, le=1024), NOT_BOOL, option("--processes-per-node", basic=True)
     ] = None
     """Processes (ranks) on each node. Default: one for each accelerator, at least one."""
-    gpus_per_node: Annotated[
-        int | None, Field(ge=0, le=1024), NOT_BOOL, option("--gpus-per-node", basic=True)
-    ] = None
+    gpus_per_node: Annotated[int | None, Field(ge=0, le=1024), NOT_BOOL, option("--gpus-per-node", basic=True)] = None
     """GPUs on each node; for other accelerators set accelerators in --spec."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
@@ -220,9 +211,7 @@ class Resources(DescribedModel):
     @model_validator(mode="after")
     def _one_count(self) -> Resources:
         if self.accelerators is not None and self.gpus_per_node is not None:
-            is_same_count = (
-                self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
-            )
+            is_same_count = self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
             if not is_same_count:
                 raise ValueError("gpus_per_node and accelerators conflict; set only one")
         return self
@@ -241,15 +230,7 @@ class Resources(DescribedModel):
 
 
 LAUNCHER_VARIABLES = frozenset(
-    {
-        "RANK",
-        "LOCAL_RANK",
-        "NODE_RANK",
-        "WORLD_SIZE",
-        "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    }
+    {"RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 )
 """What every process of a run is given (design: the launcher)."""
 
@@ -293,36 +274,28 @@ class Environment(DescribedModel):
     """Path of the Python interpreter on the nodes. Default: the cluster's."""
     image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
     """Container image, on clusters that run containers."""
-    capture: Annotated[
-        EnvironmentCapture | None, BeforeValidator(_check_capture), option("--env-from")
-    ] = None
+    capture: Annotated[EnvironmentCapture | None, BeforeValidator(_check_capture), option("--env-from")] = None
     """Packages that the run brings along: those of the project's uv.lock or requirements.txt, or those of the notebook's Python (venv).
     The first run builds them on the cluster, and later runs with the same packages use that."""
     variables: Annotated[
-        dict[str, str],
-        AfterValidator(_check_variables),
-        option("--env", metavar="NAME=VALUE", repeat="map"),
+        dict[str, str], AfterValidator(_check_variables), option("--env", metavar="NAME=VALUE", repeat="map")
     ] = Field(default_factory=dict)
     """Environment variables. The submitter's environment is not inherited."""
     secrets: Annotated[
-        dict[str, str],
-        AfterValidator(_check_secrets),
-        option("--secret", metavar="NAME[=REF]", repeat="secrets"),
+        dict[str, str], AfterValidator(_check_secrets), option("--secret", metavar="NAME[=REF]", repeat="secrets")
     ] = Field(default_factory=dict)
     """Secrets, by the name of the variable. With a reference, the value is resolved on the cluster. Without one, the value is sent
     as a file, which the launcher deletes after reading it."""
-    setup: Annotated[NoNul | None, Field(max_length=65536), option("--setup", metavar="LINES")] = (
-        None
-    )
+    setup: Annotated[NoNul | None, Field(max_length=65536), option("--setup", metavar="LINES")] = None
     """Shell commands to run on each node before the ranks start, such as module load."""
 
 
 class SlurmOptions(DescribedModel):
     """Options for Slurm clusters only."""
 
-    flags: Annotated[
-        dict[str, str | int | bool], option("--slurm", metavar="FLAG[=VALUE]", repeat="flags")
-    ] = Field(default_factory=dict)
+    flags: Annotated[dict[str, str | int | bool], option("--slurm", metavar="FLAG[=VALUE]", repeat="flags")] = Field(
+        default_factory=dict
+    )
     """Further sbatch options by their long names, such as constraint=a100. Switches, such as exclusive, need no value."""
 
 
@@ -370,22 +343,18 @@ _WEBHOOK = re.compile(r"https?://(?!\S*\$\{)[^\s/]+(?:/\S*)?|\$\{([A-Za-z_]\w*)\
 
 def _check_webhook(url: str | None) -> str | None:
     if url is not None and not _WEBHOOK.fullmatch(url):
-        raise ValueError(
-            "a webhook is a URL that begins with https:// or http://, or ${NAME} for the secret NAME"
-        )
+        raise ValueError("a webhook is a URL that begins with https:// or http://, or ${NAME} for the secret NAME")
     return url
 
 
 class AlarmOptions(DescribedModel):
     """What an alarm does, other than being shown."""
 
-    stop_on: Annotated[list[AlarmCode], option("--stop-on", metavar="ALARM", repeat="list")] = (
-        Field(default_factory=list)
+    stop_on: Annotated[list[AlarmCode], option("--stop-on", metavar="ALARM", repeat="list")] = Field(
+        default_factory=list
     )
     """End the attempt as failed on these alarms: nan, spike, hang. With max_restarts, it starts again."""
-    webhook: Annotated[
-        OneLine | None, AfterValidator(_check_webhook), option("--alarm-webhook", metavar="URL")
-    ] = None
+    webhook: Annotated[OneLine | None, AfterValidator(_check_webhook), option("--alarm-webhook", metavar="URL")] = None
     """URL to which the node posts alarms and the end of the run, as JSON."""
 
 
@@ -432,9 +401,7 @@ class JobSpec(DescribedModel):
     """Quality of service, if the cluster supports it."""
     priority: Annotated[OneLine | None, option("--priority")] = None
     """Priority class, if the cluster supports it."""
-    time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = (
-        None
-    )
+    time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = None
     """Time limit, such as 2h. The run is ended when it is reached."""
     max_restarts: Annotated[int, Field(ge=0, le=100), NOT_BOOL, option("--max-restarts")] = 0
     """Maximum number of further attempts after a failure."""
@@ -444,15 +411,15 @@ class JobSpec(DescribedModel):
     """Seconds between SIGTERM and SIGKILL when the run is ended."""
     forward_signals: Literal["caught", "always", "never"] = "caught"
     """When a rank gets the warning signal before the time limit: only if it catches the signal, always, or never."""
-    after: Annotated[
-        list[str], AfterValidator(_check_run_ids), option("--after", metavar="RUN", repeat="list")
-    ] = Field(default_factory=list)
+    after: Annotated[list[str], AfterValidator(_check_run_ids), option("--after", metavar="RUN", repeat="list")] = (
+        Field(default_factory=list)
+    )
     """Runs that must succeed before this one starts."""
     array: Annotated[ArrayText | None, option("--array", metavar="INDICES")] = None
     """Indices of an array of child runs, such as 0-9%4. The number after % limits how many run at once."""
-    metric_patterns: Annotated[
-        MetricPatterns, option("--metric", metavar="NAME=REGEX", repeat="map")
-    ] = Field(default_factory=dict)
+    metric_patterns: Annotated[MetricPatterns, option("--metric", metavar="NAME=REGEX", repeat="map")] = Field(
+        default_factory=dict
+    )
     """Further numbers to read from the output, by name: a regular expression with one group, which is the number."""
     alarms: AlarmOptions = Field(default_factory=AlarmOptions)
     """What alarms do, other than being shown."""

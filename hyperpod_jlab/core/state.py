@@ -37,12 +37,7 @@ def after_requeue(last: Attempt, observation: Observation) -> Attempt:
     if last.reason_code != "requeued" or state != "failed" or code == "requeued":
         return last
     reason, exit_code = observation.reason or message, last.exit_code or observation.exit_code
-    return replace(
-        last,
-        reason=reason,
-        reason_code=observation.reason_code or code,
-        exit_code=exit_code or None,
-    )
+    return replace(last, reason=reason, reason_code=observation.reason_code or code, exit_code=exit_code or None)
 
 
 Submitter = Literal["alive", "dead", "unknown"]
@@ -92,19 +87,12 @@ def derive(records: RunRecords, context: StateContext) -> Status:
         status = _before_attempts(records, observation, cancel, context)
     if records.damage and not status.ended:
         damaged = ", ".join(records.damage[:3])
-        return replace(
-            status,
-            state="unknown",
-            reason=f"records cannot be read: {damaged}",
-            reason_code="damaged",
-        )
+        return replace(status, state="unknown", reason=f"records cannot be read: {damaged}", reason_code="damaged")
     if context.unreachable is not None and status.state in {"waiting", "running"}:
         if status.state == "running" and context.heard:
             reason = status.reason or "its nodes report that it is running"
             return replace(status, reason=f"{reason}; {context.unreachable}")
-        return replace(
-            status, state="unknown", reason=context.unreachable, reason_code="unreachable"
-        )
+        return replace(status, state="unknown", reason=context.unreachable, reason_code="unreachable")
     return status
 
 
@@ -120,8 +108,7 @@ def _relevant_observations(records: RunRecords) -> tuple[Observation, ...]:
     return tuple(
         observation
         for observation in records.observations
-        if observation.reason_code != "submit_interrupted"
-        or not (is_accepted or sent_at > observation.time)
+        if observation.reason_code != "submit_interrupted" or not (is_accepted or sent_at > observation.time)
     )
 
 
@@ -132,10 +119,7 @@ def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
 
 
 def _before_attempts(
-    records: RunRecords,
-    observation: Observation | None,
-    cancel: Action | None,
-    context: StateContext,
+    records: RunRecords, observation: Observation | None, cancel: Action | None, context: StateContext
 ) -> Status:
     if observation is not None and observation.state == "ended":
         if observation.verdict == "COMPLETED" and observation.exit_code == 0:
@@ -149,8 +133,7 @@ def _before_attempts(
             state,
             reason=None if cancelled else observation.reason or message,
             reason_code=None if cancelled else observation.reason_code or code,
-            exit_code=observation.exit_code
-            or None,  # a scheduler may report 0 for what it ended itself
+            exit_code=observation.exit_code or None,  # a scheduler may report 0 for what it ended itself
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
@@ -186,10 +169,7 @@ def _before_acceptance(records: RunRecords, cancel: Action | None, context: Stat
 
 
 def _after_attempts(
-    attempts: tuple[Attempt, ...],
-    observation: Observation | None,
-    cancel: Action | None,
-    context: StateContext,
+    attempts: tuple[Attempt, ...], observation: Observation | None, cancel: Action | None, context: StateContext
 ) -> Status:
     last = attempts[-1]
     started = attempts[0].started_at
@@ -200,11 +180,7 @@ def _after_attempts(
     if last.state not in ENDED:
         last = mark_under_repair(last, observation)
         return Status(
-            last.state,
-            reason=last.reason,
-            reason_code=last.reason_code,
-            started_at=started,
-            attempts=attempts,
+            last.state, reason=last.reason, reason_code=last.reason_code, started_at=started, attempts=attempts
         )
     if observation is not None and _waits_for_next(observation, last):
         return _next_attempt(observation, cancel, attempts)
@@ -229,9 +205,7 @@ def _after_attempts(
     )
 
 
-def _next_attempt(
-    observation: Observation, cancel: Action | None, attempts: tuple[Attempt, ...]
-) -> Status:
+def _next_attempt(observation: Observation, cancel: Action | None, attempts: tuple[Attempt, ...]) -> Status:
     reason, code = observation.reason or "waiting for its next attempt", observation.reason_code
     return Status(
         "waiting",
@@ -252,9 +226,7 @@ def _waits_for_next(observation: Observation, last: Attempt) -> bool:
     return observation.attempt == last.number or observation.time >= (last.ended_at or 0.0)
 
 
-def _is_verdict_pending(
-    attempt: Attempt, observation: Observation | None, context: StateContext
-) -> bool:
+def _is_verdict_pending(attempt: Attempt, observation: Observation | None, context: StateContext) -> bool:
     """Whether an attempt failed and the verdict is pending: the scheduler last saw it running, or starting the next one."""
     if attempt.state == "succeeded" or observation is None or attempt.ended_at is None:
         return False
@@ -282,28 +254,20 @@ def _attempt(
         first_error=_first_error(attempt),
     )
     final = _final_observation(attempt.number, observations, last=last)
-    complete = len(attempt.nodes) >= records.head.nodes and all(
-        node.ended_at is not None for node in attempt.nodes
-    )
+    complete = len(attempt.nodes) >= records.head.nodes and all(node.ended_at is not None for node in attempt.nodes)
     if complete or final is not None or not last:
         return _ended(base, attempt, final, cancel, complete=complete)
     if cancel is not None:
         return replace(base, reason="being cancelled", reason_code="cancelling")
     if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
-        return replace(
-            base, reason="a node failed; the other nodes are being stopped", reason_code="ending"
-        )
+        return replace(base, reason="a node failed; the other nodes are being stopped", reason_code="ending")
     step = next((node.step for node in attempt.nodes if node.step and node.ended_at is None), None)
     return base if step is None else replace(base, reason=step, reason_code="setup")
 
 
-def _final_observation(
-    number: int, observations: tuple[Observation, ...], *, last: bool
-) -> Observation | None:
+def _final_observation(number: int, observations: tuple[Observation, ...], *, last: bool) -> Observation | None:
     """The scheduler's observation that this attempt ended: the first verdict on it, else the latest observation."""
-    verdicts = [
-        item for item in observations if item.attempt == number and item.verdict is not None
-    ]
+    verdicts = [item for item in observations if item.attempt == number and item.verdict is not None]
     if verdicts:  # LOST gives way to a better verdict
         return min(verdicts, key=lambda item: (item.verdict == "LOST", item.time))
     newest = max(observations, key=lambda item: item.time, default=None)
@@ -318,21 +282,14 @@ def _final_observation(
 
 
 def _ended(
-    base: Attempt,
-    attempt: AttemptRecords,
-    final: Observation | None,
-    cancel: Action | None,
-    *,
-    complete: bool,
+    base: Attempt, attempt: AttemptRecords, final: Observation | None, cancel: Action | None, *, complete: bool
 ) -> Attempt:
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
     ended_at = max(ends) if ends else (final.time if final else base.started_at)
     # Nodes' final records may be missing if the partition was full; the scheduler's verdict is
     # better.
     is_completed = final is not None and final.verdict == "COMPLETED" and final.exit_code == 0
-    clean = (complete or is_completed) and all(
-        node.exit_code in {0, None} for node in attempt.nodes
-    )
+    clean = (complete or is_completed) and all(node.exit_code in {0, None} for node in attempt.nodes)
     exit_code = 0 if clean else _exit_code(attempt.nodes)
     if exit_code is None and final is not None and final.reason_code != RESTARTS_USED_UP:
         exit_code = final.exit_code or None
@@ -345,9 +302,7 @@ def _ended(
         state, code, message = VERDICTS[final.verdict]
         # LOST and FAILED only mean that there is no better verdict; the exit code of a rank that
         # ended by itself is one.
-        ended_by_itself = complete and not (
-            final.verdict == "LOST" and _was_stopped(attempt, complete)
-        )
+        ended_by_itself = complete and not (final.verdict == "LOST" and _was_stopped(attempt, complete))
         if final.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
             # Else its reason is why the run waits now; verdicts from launchers and events only
             # concern the attempt.
@@ -358,9 +313,7 @@ def _ended(
     return replace(base, state="failed", reason=reason, reason_code=code)
 
 
-def _was_cancelled_in_time(
-    cancel: Action | None, ended_at: float | None, final: Observation | None
-) -> bool:
+def _was_cancelled_in_time(cancel: Action | None, ended_at: float | None, final: Observation | None) -> bool:
     """Whether a cancel came before the end; a lost attempt ended some time after its last heartbeat."""
     if cancel is None:
         return False
@@ -375,10 +328,7 @@ def _was_stopped(attempt: AttemptRecords, complete: bool) -> bool:
 def _exit_code(nodes: tuple[NodeRecord, ...]) -> int | None:
     """The exit code of the rank that failed first, else of the first node that failed by itself."""
     ranks = [
-        (
-            rank.ended_at or node.ended_at or 0.0,
-            128 + rank.signal if rank.signal else rank.exit_code,
-        )
+        (rank.ended_at or node.ended_at or 0.0, 128 + rank.signal if rank.signal else rank.exit_code)
         for node in nodes
         if node.stopped_by is None
         for rank in node.ranks
@@ -411,9 +361,7 @@ def _failure_reason(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
     error = base.first_error
     if error is not None:
         location = f" in cell {error.cell}" if error.cell is not None else ""
-        location += (
-            f" line {error.line}" if error.cell is not None and error.line is not None else ""
-        )
+        location += f" line {error.line}" if error.cell is not None and error.line is not None else ""
         name = error.type.rpartition(".")[2]
         text = f"rank {error.rank} raised {name}{location}: {error.message}"
         return text.strip().rstrip(":")[:500], "exception"

@@ -26,11 +26,7 @@ _COMMAND = re.compile(
 _MAX_INCOMPLETE = 256
 _INCOMPLETE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[ -/]*|[\]PX^_][^\n\x07\x18\x1a\x1b\x9c]*\x1b?)$")
 _CONTROLS = bytes([*range(9), 11, 12, *range(14, 32), 127])
-_WIDE = (
-    re.compile(rb"\xc2[\x80-\x9f]"),
-    re.compile(rb"\xe2\x80[\xaa-\xae]"),
-    re.compile(rb"\xe2\x81[\xa6-\xa9]"),
-)
+_WIDE = (re.compile(rb"\xc2[\x80-\x9f]"), re.compile(rb"\xe2\x80[\xaa-\xae]"), re.compile(rb"\xe2\x81[\xa6-\xa9]"))
 _RETURN = re.compile(r"\r(?!\n|$)")
 
 
@@ -38,9 +34,7 @@ def printable(text: str) -> str:
     """The text on one line without control characters, so that a name or message cannot move the cursor."""
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else _escape(character) for character in text
-    )
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def printable_lines(text: str) -> str:

@@ -72,9 +72,7 @@ def signal_of(records: RunRecords, exit_code: int | None) -> int | None:
     if not records.attempts or exit_code is None:
         return None
     nodes = records.attempts[-1].nodes
-    signals = {node.signal for node in nodes} | {
-        rank.signal for node in nodes for rank in node.ranks
-    }
+    signals = {node.signal for node in nodes} | {rank.signal for node in nodes for rank in node.ranks}
     return exit_code - 128 if exit_code - 128 in signals else None
 
 

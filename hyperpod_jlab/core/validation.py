@@ -55,10 +55,7 @@ _NUMBER = ("must be a number, not {given}", "write a number, such as 0.5")
 _BOOLEAN = ("must be true or false, not {given}", "valid: false, true")
 _TEXT = ("must be text, not {given}", "put it in quotes")
 _LIST = ("must be a list, not {given}", 'write a list, such as ["a", "b"]')
-_TABLE = (
-    "must be names with values, not {given}",
-    'write names with values, such as {{"NAME": "value"}}',
-)
+_TABLE = ("must be names with values, not {given}", 'write names with values, such as {{"NAME": "value"}}')
 
 _DATE = ("must be a date such as 2026-11-01, not {given}", None)
 
@@ -195,8 +192,7 @@ def _problem(location: list[str], parent_type: Any, entry: Any) -> dict[str, str
     if kind == "extra_forbidden":
         message = f"unknown field '{location[-1]}'"
         hint = nearest_hint(
-            str(entry["loc"][-1])[:_MAX_VALUE_LENGTH],
-            getattr(_unwrap(parent_type), "model_fields", {}),
+            str(entry["loc"][-1])[:_MAX_VALUE_LENGTH], getattr(_unwrap(parent_type), "model_fields", {})
         )
     elif kind == "union_tag_not_found":
         choices = get_args(_unwrap(_step_into(parent_type, str(entry["loc"][-1]))[0]))
@@ -241,11 +237,7 @@ def _format_value(value: Any) -> str:
         return f"'{value[:_MAX_VALUE_LENGTH]}'"
     if isinstance(value, Mapping):
         return "a table"
-    return (
-        "a list"
-        if isinstance(value, (list, tuple, set))
-        else f"a {type(value).__name__[:_MAX_VALUE_LENGTH]}"
-    )
+    return "a list" if isinstance(value, (list, tuple, set)) else f"a {type(value).__name__[:_MAX_VALUE_LENGTH]}"
 
 
 def has_too_many_values(model: type[BaseModel], data: Mapping[str, Any]) -> bool:
@@ -254,11 +246,7 @@ def has_too_many_values(model: type[BaseModel], data: Mapping[str, Any]) -> bool
     Fields that take any table, such as a notebook, are not counted: their values are not validated.
     """
     fields = model.model_fields
-    values = [
-        value
-        for name, value in data.items()
-        if name not in fields or fields[name].annotation not in _ANY_TABLE
-    ]
+    values = [value for name, value in data.items() if name not in fields or fields[name].annotation not in _ANY_TABLE]
     count = len(data)
     while values and count <= _MAX_VALUES:
         value = values.pop()

@@ -79,9 +79,7 @@ class As:
         self._kind = kind
         self._change = change
 
-    def __get_pydantic_core_schema__(
-        self, _source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
         shape = core_schema.plain_serializer_function_ser_schema(
@@ -100,9 +98,7 @@ class Wire:
     """A dataclass with properties that are `wire_property`, or with fields that are `HIDDEN`."""
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[Any], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         """The schema of the fields, with the properties."""
         from pydantic_core import core_schema
 

@@ -80,9 +80,7 @@ async def serve_tcp(host: str, port: int, end: LocalEnd) -> NoReturn:
     await serve(functools.partial(_join_tcp, host, port), end)
 
 
-async def _join_tcp(
-    host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _join_tcp(host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         far_reader, far_writer = await asyncio.open_connection(host, port)
     except OSError as error:

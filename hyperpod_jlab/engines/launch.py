@@ -114,9 +114,7 @@ class GuardPolicy:
         digest = hashlib.sha256(launcher_source()).hexdigest()
         return cls(own_uid() if owner is None else owner, digest, shared)
 
-    def guard_args(
-        self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False
-    ) -> list[str]:
+    def guard_args(self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False) -> list[str]:
         """The guard's own arguments, before those of the launcher.
 
         Args:

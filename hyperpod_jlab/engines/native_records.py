@@ -24,9 +24,7 @@ class NativeRecords:
         self._bundle = bundle
         self._status = bundle.records / "status"
 
-    def claim(
-        self, scheduler_id: str, attempt: int, incarnation: str, *, node: str | None, time: float
-    ) -> None:
+    def claim(self, scheduler_id: str, attempt: int, incarnation: str, *, node: str | None, time: float) -> None:
         """Claim the run and one of its attempts, which started at that time on this (first) node."""
         claim = {"scheduler_id": scheduler_id, "time": time}
         self.create(self._status / "claim.json", {**claim, "node": node})

@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.core.allowance import Allowance
     from hyperpod_jlab.core.check import CheckStep
-    from hyperpod_jlab.core.cluster import (
-        ChangeField,
-        Cluster,
-        Job,
-        Node,
-        Queue,
-        WaitReason,
-    )
+    from hyperpod_jlab.core.cluster import ChangeField, Cluster, Job, Node, Queue, WaitReason
     from hyperpod_jlab.core.cost import Execution
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.finding import Finding
@@ -185,9 +178,7 @@ class Actions(Protocol):
         """What the action ``change`` can change in a waiting or running run."""
         ...
 
-    async def act(
-        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
-    ) -> None:
+    async def act(self, action: ActionKind, bundle: BundleReader, change: Change | None = None) -> None:
         """Apply an action. The journal already contains it, unless it is a change: that is written afterwards.
 
         Args:
@@ -294,9 +285,7 @@ class Accounting(Protocol):
 class History(Protocol):
     """Jobs of all users from the scheduler's accounting, the ended ones too."""
 
-    def jobs_between(
-        self, begin: float, end: float, user: str | None = None
-    ) -> AsyncIterator[list[Job]]:
+    def jobs_between(self, begin: float, end: float, user: str | None = None) -> AsyncIterator[list[Job]]:
         """All executions of jobs that ran in a period, as far as this user may see them: each once, the latest end first, in parts of bounded size.
 
         A requeued job has a row for each execution. A row is `Job` as in `Tables.jobs`, with the

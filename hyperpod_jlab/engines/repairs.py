@@ -55,8 +55,7 @@ def find_attempt(bundle: BundleReader, observation: Observation) -> AttemptRecor
         return None
     attempt = records.attempts[-1]
     has_verdict = any(
-        observation.verdict and observation.attempt == attempt.number
-        for observation in records.observations
+        observation.verdict and observation.attempt == attempt.number for observation in records.observations
     )
     return None if has_verdict and observation.state == "running" else attempt
 
@@ -79,9 +78,7 @@ def _add_repairs(
             continue
         attempt = find_attempt(bundle, observation)
         if attempt is not None:
-            result[bundle.run_id] = with_repair_reason(
-                observation, list_nodes(attempt), repairs, scheduler
-            )
+            result[bundle.run_id] = with_repair_reason(observation, list_nodes(attempt), repairs, scheduler)
     return result
 
 

@@ -68,9 +68,7 @@ class LossAlarms:
             self._check_spike(alarms, name, value, where, now)
         return alarms
 
-    def _check_spike(
-        self, alarms: List[Alarm], name: str, value: float, where: str, now: float
-    ) -> None:
+    def _check_spike(self, alarms: List[Alarm], name: str, value: float, where: str, now: float) -> None:
         past = self._values.setdefault(name, deque(maxlen=self.WINDOW))
         if len(past) >= self.MIN_POINTS:
             usual = median(past)

@@ -97,9 +97,7 @@ def _split_module(text: str, tree: ast.Module) -> tuple[str, set[str], str]:
         removed_lines |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     first = tree.body[0]
     doc = "\n".join(lines[first.lineno - 1 : first.end_lineno])
-    remainder = "\n".join(
-        line for number, line in enumerate(lines, 1) if number not in removed_lines
-    )
+    remainder = "\n".join(line for number, line in enumerate(lines, 1) if number not in removed_lines)
     return doc, imports, remainder.strip("\n") + "\n"
 
 

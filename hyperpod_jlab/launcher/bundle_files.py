@@ -119,9 +119,7 @@ class Records:
             self._retry_at = time.monotonic() + self.RETRY_AFTER_S
             if not self._has_warned:
                 self._has_warned = True
-                self._log_note(
-                    "cannot write %s: %s; trying again" % (path, error.strerror or error)
-                )
+                self._log_note("cannot write %s: %s; trying again" % (path, error.strerror or error))
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record unless there is one."""

@@ -32,11 +32,7 @@ def check_fence(status: str, scheduler_id: str) -> bool:
 
 def claim_fence(files: BundleFiles, status: str, arguments: NodeArguments) -> None:
     """Claim the run for our job, unless an earlier attempt of it did."""
-    claim = {
-        "scheduler_id": arguments.scheduler_id,
-        "node": arguments.node_name,
-        "time": time.time(),
-    }
+    claim = {"scheduler_id": arguments.scheduler_id, "node": arguments.node_name, "time": time.time()}
     files.write_once(os.path.join(status, "claim.json"), claim)
     if not check_fence(status, arguments.scheduler_id):
         raise LauncherError("storage", "the claim in %s cannot be read back" % status)
@@ -58,10 +54,7 @@ def attempt_numbers(status: str) -> List[int]:
 
 
 def open_attempt(
-    files: BundleFiles,
-    status: str,
-    arguments: NodeArguments,
-    members: Optional[Mapping[str, Any]] = None,
+    files: BundleFiles, status: str, arguments: NodeArguments, members: Optional[Mapping[str, Any]] = None
 ) -> int:
     """Open the next attempt, by the first free number.
 
@@ -188,9 +181,7 @@ def has_restarts_left(status: str, scheduler_id: str, max_restarts: int) -> bool
     if claim.get("scheduler_id") != scheduler_id or is_cancel_requested(status):
         return False
     numbers = attempt_numbers(status)
-    failure_records = [
-        read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in numbers
-    ]
+    failure_records = [read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in numbers]
     failures = [
         failure_record
         for failure_record in failure_records

@@ -22,14 +22,7 @@ from .node import Node
 from .plan import NodeArguments
 from .ranks import STOPPED_FAILURE
 from .rendezvous import Member, Peers
-from .system import (
-    PARENT,
-    PR_SET_CHILD_SUBREAPER,
-    Signals,
-    die_with_parent,
-    hold_standard_descriptors,
-    prctl,
-)
+from .system import PARENT, PR_SET_CHILD_SUBREAPER, Signals, die_with_parent, hold_standard_descriptors, prctl
 
 
 def run_rank(raw_args: Sequence[str]) -> int:
@@ -37,10 +30,7 @@ def run_rank(raw_args: Sequence[str]) -> int:
 
     The log's path comes from the rank's variables, because torchrun starts all ranks with the same words.
     """
-    options, argv = (
-        list(raw_args[: raw_args.index("--")]),
-        list(raw_args[raw_args.index("--") + 1 :]),
-    )
+    options, argv = (list(raw_args[: raw_args.index("--")]), list(raw_args[raw_args.index("--") + 1 :]))
     parent = os.environ.pop(PARENT, "")
     die_with_parent(int(parent) if parent.isdigit() else None)
     node_log = os.dup(2)  # closed by exec
@@ -77,9 +67,7 @@ def _redirect_rank_output(write_pid: bool) -> None:
     if write_pid:
         with contextlib.suppress(OSError):
             files = BundleFiles(attempt_paths.bundle)
-            files.write(
-                attempt_paths.pid_file(local_rank), {"pid": os.getpid(), "time": time.time()}
-            )
+            files.write(attempt_paths.pid_file(local_rank), {"pid": os.getpid(), "time": time.time()})
 
 
 def run_node(arguments: NodeArguments) -> int:
@@ -152,11 +140,7 @@ def print_error(text: str) -> None:
         os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
 
 
-def write_end_observation(
-    bundle: str,
-    arguments: NodeArguments,
-    error: LauncherError,
-) -> None:
+def write_end_observation(bundle: str, arguments: NodeArguments, error: LauncherError) -> None:
     """Record the error of a node that came into no attempt, as far as that can be done."""
     folder = os.path.join(records_folder(bundle, arguments.task), "status", "unstarted")
     document = {
@@ -217,9 +201,7 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     parser.add_argument("--master-addr", required=True)
     parser.add_argument("--master-port", type=int, default=0)
     parser.add_argument("--scheduler-id", required=True)
-    parser.add_argument(
-        "--incarnation", help="of the attempt; without it the nodes meet by themselves"
-    )
+    parser.add_argument("--incarnation", help="of the attempt; without it the nodes meet by themselves")
     parser.add_argument("--node-name", default=os.uname().nodename)
     parser.add_argument("--task", type=int)
     parser.add_argument("--quiet", action="store_true")
@@ -228,9 +210,7 @@ def parse_node(raw_args: Sequence[str]) -> NodeArguments:
     parser.add_argument("--time-limit", type=float, metavar="SECONDS")
     parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
-    parser.add_argument(
-        "--tasks", metavar="1-3,7", help="--task is a position in this list, from 0"
-    )
+    parser.add_argument("--tasks", metavar="1-3,7", help="--task is a position in this list, from 0")
     parser.add_argument("--no-signal-codes", action="store_true")
     parser.add_argument("--instance")
     values = vars(parser.parse_args(list(raw_args)))
@@ -252,11 +232,7 @@ def main(raw_args: Sequence[str]) -> int:
         return EXIT_LAUNCHER
     if raw_args and raw_args[0] == "rank" and "--" in raw_args:
         return run_rank(raw_args[1:])
-    others = {
-        "agent": run_agent,
-        "again": rerun,
-        "environment": run_environment,
-    }
+    others = {"agent": run_agent, "again": rerun, "environment": run_environment}
     if raw_args and raw_args[0] in others:
         return others[raw_args[0]](raw_args[1:])
     if not raw_args or raw_args[0] != "node":

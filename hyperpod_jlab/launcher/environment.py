@@ -50,9 +50,7 @@ def read_secrets(bundle: str, names: Sequence[str]) -> Dict[str, str]:
             message = "the secret %s cannot be read: %s" % (name, error.strerror)
             raise LauncherError("secret_missing", message, hint, {"name": name}) from None
         if b"\0" in value:
-            raise LauncherError(
-                "bad_secret", "the value of the secret %s contains a NUL byte" % name
-            )
+            raise LauncherError("bad_secret", "the value of the secret %s contains a NUL byte" % name)
         values[name] = os.fsdecode(value)
     return values
 
@@ -78,9 +76,7 @@ def node_environment(
     plan: Plan, attempt_paths: AttemptPaths, arguments: NodeArguments, secrets: Mapping[str, str]
 ) -> Dict[str, str]:
     """What the setup lines see, and the ranks below their own variables."""
-    environment = {
-        name: value for name, value in os.environ.items() if not FOREIGN_VARIABLES.fullmatch(name)
-    }
+    environment = {name: value for name, value in os.environ.items() if not FOREIGN_VARIABLES.fullmatch(name)}
     environment.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
     if plan.mlflow:
         task = arguments.task
@@ -92,9 +88,7 @@ def node_environment(
     return environment
 
 
-def launcher_variables(
-    plan: Plan, attempt_paths: AttemptPaths, arguments: NodeArguments
-) -> Dict[str, str]:
+def launcher_variables(plan: Plan, attempt_paths: AttemptPaths, arguments: NodeArguments) -> Dict[str, str]:
     """What the launcher alone decides, the same for all ranks of the node."""
     variables = {
         "NODE_RANK": str(attempt_paths.node_rank),

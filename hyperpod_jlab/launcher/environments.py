@@ -57,9 +57,7 @@ def environments_folder(bundle: str) -> str:
     """Where a run's environment lies: beside all runs of its user, or in the bundle where no other run sees it."""
     runs = os.path.dirname(os.path.dirname(bundle))
     own = os.path.dirname(runs)
-    is_partition = os.path.basename(runs) == "runs" and os.path.basename(own).startswith(
-        ".hyperpod"
-    )
+    is_partition = os.path.basename(runs) == "runs" and os.path.basename(own).startswith(".hyperpod")
     return os.path.join(own if is_partition else bundle, ENVIRONMENTS)
 
 
@@ -113,11 +111,7 @@ class PackageEnvironment:
         import platform
         import sysconfig
 
-        content = {
-            name: value
-            for name, value in self._document.items()
-            if name not in ("platform", "from")
-        }
+        content = {name: value for name, value in self._document.items() if name not in ("platform", "from")}
         python = [sys.version, os.path.realpath(sys.executable)]
         system = [sysconfig.get_platform(), *platform.libc_ver()]
         parts = [BUILD_FORMAT, content, python, system, self._settings(), self._plan.setup]
@@ -231,9 +225,7 @@ class PackageEnvironment:
             say("building the environment %s" % self._folder)
             path = os.path.join(claim, "environment")
             self._install(claim, path)
-            self._files.write(
-                os.path.join(path, "hyperpod.json"), {"pip": self._document.get("pip")}
-            )
+            self._files.write(os.path.join(path, "hyperpod.json"), {"pip": self._document.get("pip")})
             try:
                 os.rename(path, self._folder)
             except OSError as error:
@@ -290,15 +282,12 @@ class PackageEnvironment:
         import subprocess
 
         command = [*uv, "python", "find", "--system", "--no-python-downloads", str(wanted)]
-        found = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", check=False
-        )
+        found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", check=False)
         if found.returncode == 0:
             return os.fsdecode(found.stdout.strip())
         raise LauncherError(
             "python_version",
-            "the environment was captured with Python %s, but the job would run it with Python %s"
-            % (wanted, own),
+            "the environment was captured with Python %s, but the job would run it with Python %s" % (wanted, own),
             "choose Python %s on the cluster with --python or --image" % wanted,
         )
 
@@ -320,9 +309,7 @@ class PackageEnvironment:
 
     def _variables(self) -> Dict[str, str]:
         variables = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+            name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
         }
         for source, target in PIP_VARIABLES:
             if source in variables:

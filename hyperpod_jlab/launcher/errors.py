@@ -27,12 +27,7 @@ class LauncherError(Exception):
 
     def to_dict(self) -> Dict[str, Any]:
         """The error as plain data."""
-        return {
-            "code": self.code,
-            "message": self.message,
-            "hint": self.hint,
-            "detail": self.detail,
-        }
+        return {"code": self.code, "message": self.message, "hint": self.hint, "detail": self.detail}
 
 
 class FencedError(Exception):

@@ -64,9 +64,7 @@ def open_bundle(root: str, bundle: str, users: Set[int], shared: bool) -> int:
             raise UntrustedError("%s is a link of another user (uid %d)" % (path, status.st_uid))
         target = os.readlink(name, dir_fd=folder_fd)
         path = "/" if target.startswith("/") else os.path.dirname(path)
-        folder_fd = open_folder(
-            path if target.startswith("/") else ".", path, folder_fd, trusted, shared
-        )
+        folder_fd = open_folder(path if target.startswith("/") else ".", path, folder_fd, trusted, shared)
         waiting = parts(target) + waiting
     for name in parts(bundle):
         path = os.path.join(path, name)

@@ -100,12 +100,7 @@ class LineEcho:
         lines = text.split(b"\n")
         self._partial_line = lines.pop()
         output_parts: List[bytes] = []
-        if (
-            lines
-            and not self._is_continued
-            and b"\r" not in text
-            and max(map(len, lines)) <= self.MAX_LINE
-        ):
+        if lines and not self._is_continued and b"\r" not in text and max(map(len, lines)) <= self.MAX_LINE:
             output_parts = [self._line_prefix, (b"\n" + self._line_prefix).join(lines), b"\n"]
         else:
             for line in lines:
@@ -130,11 +125,7 @@ class LineEcho:
         return b"".join(output_parts)
 
     def _append_chunk(self, chunk: bytes, output_parts: List[bytes]) -> None:
-        output_parts += (
-            self._continuation_prefix if self._is_continued else self._line_prefix,
-            chunk,
-            b"\n",
-        )
+        output_parts += (self._continuation_prefix if self._is_continued else self._line_prefix, chunk, b"\n")
         self._is_continued = True
 
     def _append_line(self, line: bytes, output_parts: List[bytes]) -> None:

@@ -7,17 +7,7 @@ import math
 import re
 from functools import lru_cache
 from itertools import islice
-from typing import (
-    Callable,
-    ContextManager,
-    Dict,
-    FrozenSet,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Pattern,
-)
+from typing import Callable, ContextManager, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Pattern
 
 MAX_LINE = 4096
 """Bytes of a line that are looked at."""
@@ -46,9 +36,7 @@ PAIR = re.compile(
 RATE = re.compile(
     rb"(?<![\w.,])([0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?) ?(?:(tok)(?:en)?s?|samples?|examples?|im(?:a?g)(?:e)?s?|seqs?)/s(?:ec(?:ond)?)?\b"
 )
-TIME_RATE = re.compile(
-    rb"(?<![\w.,])([0-9][0-9.]*(?:[eE][-+]?[0-9]+)?) ?(ms|s|us)/(?:step|it|iter|iteration|batch)\b"
-)
+TIME_RATE = re.compile(rb"(?<![\w.,])([0-9][0-9.]*(?:[eE][-+]?[0-9]+)?) ?(ms|s|us)/(?:step|it|iter|iteration|batch)\b")
 STEP = re.compile(
     rb"(?<![\w./@-])(?:global[ _]?step|(?:completed )?step|iter(?:ation)?|it|update|num_updates|round)\b"
     rb"['\"]?\s*(?:[=:#]\s*)?(?:[\[(]\s*)?([0-9]{1,12})(?![\w.%])(?:\s*(?:/|of)\s*([0-9]{1,12})(?![\w.]))?",
@@ -216,9 +204,7 @@ class StepCount:
         if self.epoch is not None:
             self.step, self.total = int(self.epoch), self.epochs
 
-    def take(
-        self, step: int, total: Optional[int], in_epoch: bool = False, is_bar: bool = False
-    ) -> None:
+    def take(self, step: int, total: Optional[int], in_epoch: bool = False, is_bar: bool = False) -> None:
         """Take a step; the count may restart with each epoch.
 
         Args:

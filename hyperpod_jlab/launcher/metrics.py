@@ -10,32 +10,13 @@ import re
 import select
 import signal
 import time
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Pattern,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Pattern, Sequence, Tuple
 
 from .alarms import Alarm, Course, HangAlarm, LossAlarms
 from .bundle_files import AttemptPaths, BundleFiles, read_json
 from .contract import FORMAT, STACK_SIGNAL
 from .errors import LauncherError
-from .metric_lines import (
-    NOT_FINITE,
-    LineNumbers,
-    MetricParser,
-    PatternTimeout,
-    is_whole_bar,
-    may_have_numbers,
-)
+from .metric_lines import NOT_FINITE, LineNumbers, MetricParser, PatternTimeout, is_whole_bar, may_have_numbers
 from .other_nodes import newest_steps
 from .processes import Child, Children
 from .system import describe_end, send, topmost_catchers
@@ -58,9 +39,7 @@ class MetricFile:
         """Append records; the first ones make the file."""
         if not documents:
             return
-        data = b"".join(
-            json.dumps(one, separators=(",", ":")).encode("utf-8") + b"\n" for one in documents
-        )
+        data = b"".join(json.dumps(one, separators=(",", ":")).encode("utf-8") + b"\n" for one in documents)
         try:
             if self._descriptor is None:
                 self._descriptor = self._files.open(self._path, os.O_WRONLY | os.O_APPEND)
@@ -160,20 +139,12 @@ class RankReader:
             self._take(numbers, now, records, alarms)
         while self._parser.slow_patterns:
             name = self._parser.slow_patterns.pop()
-            write_note(
-                "the pattern of the metric '%s' takes too long: it is not used any more" % name
-            )
+            write_note("the pattern of the metric '%s' takes too long: it is not used any more" % name)
         if is_last or now - printed_at >= self.REST_S:
             records += self._spacing.flush()
         return records, alarms
 
-    def _take(
-        self,
-        numbers: LineNumbers,
-        now: float,
-        records: List[Mapping[str, Any]],
-        alarms: List[Alarm],
-    ) -> None:
+    def _take(self, numbers: LineNumbers, now: float, records: List[Mapping[str, Any]], alarms: List[Alarm]) -> None:
         values = numbers.values
         self.course.report(numbers.step, now)
         progress = (numbers.step, numbers.total)
@@ -190,9 +161,7 @@ class RankReader:
             document["step"] = numbers.step
         if numbers.total is not None:
             document["total"] = numbers.total
-        document["values"] = {
-            name: value if math.isfinite(value) else str(value) for name, value in values.items()
-        }
+        document["values"] = {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
         records += self._spacing.take(document, now)
         alarms += self._losses.add(values, numbers.step, seconds)
 
@@ -278,10 +247,7 @@ class MetricsProcess:
     STACK_TIMEOUT_S = 5.0
 
     def __init__(
-        self,
-        attempt_paths: AttemptPaths,
-        is_restart: bool = False,
-        secrets: Optional[Mapping[str, str]] = None,
+        self, attempt_paths: AttemptPaths, is_restart: bool = False, secrets: Optional[Mapping[str, str]] = None
     ) -> None:
         self._paths = attempt_paths
         plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
@@ -364,9 +330,7 @@ class MetricsProcess:
             if changed != self._record_time:
                 self._record_time = changed
                 states = (read_json(self._paths.node_record) or {})["ranks"]
-                self._ended_ranks = frozenset(
-                    state["rank"] for state in states if state["ended_at"] is not None
-                )
+                self._ended_ranks = frozenset(state["rank"] for state in states if state["ended_at"] is not None)
         courses = [rank.course for rank in self._ranks]
         return [one for one in courses if one.rank not in self._ended_ranks]
 
@@ -374,11 +338,7 @@ class MetricsProcess:
         courses = self._running_courses()
         is_first = self._paths.node_rank == 0
         alarm = self._hang.check(
-            courses,
-            now,
-            time.time(),
-            0.0 if is_first else self.LATER_S,
-            self._other_steps if is_first else dict,
+            courses, now, time.time(), 0.0 if is_first else self.LATER_S, self._other_steps if is_first else dict
         )
         self._write([], [] if alarm is None else [alarm])
         if "hang" in self._stop_on and self._hang.is_certain(courses, now):
@@ -515,9 +475,7 @@ class MetricsChild:
         paths, secrets, is_restart = self._paths, self._secrets, self._restarts > 0
         self._child = None
         with contextlib.suppress(LauncherError):
-            self._child = self._children.fork(
-                "metrics", lambda: run_metrics(paths, is_restart, secrets)
-            )
+            self._child = self._children.fork("metrics", lambda: run_metrics(paths, is_restart, secrets))
 
     def poll(self, is_ending: bool) -> Optional[str]:
         """Why an alarm ends the attempt, if one does; said once. A process that was killed, as for want of memory, is started again.
@@ -557,9 +515,7 @@ class MetricsChild:
 
 
 def run_metrics(
-    attempt_paths: AttemptPaths,
-    is_restart: bool = False,
-    secrets: Optional[Mapping[str, str]] = None,
+    attempt_paths: AttemptPaths, is_restart: bool = False, secrets: Optional[Mapping[str, str]] = None
 ) -> int:
     """Be the process that reads the numbers; of a restart only those that come from now on."""
     with contextlib.suppress(OSError):

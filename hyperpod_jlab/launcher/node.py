@@ -17,14 +17,7 @@ from .metrics import MetricsChild
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
 from .processes import Belongings, Child, Children, ProcessTermination
-from .ranks import (
-    STOPPED_FAILURE,
-    DirectRanks,
-    Failure,
-    Ranks,
-    TorchrunRanks,
-    rank_command,
-)
+from .ranks import STOPPED_FAILURE, DirectRanks, Failure, Ranks, TorchrunRanks, rank_command
 from .rendezvous import Peers
 from .resources import ResourceLog
 from .streams import Streams
@@ -140,11 +133,7 @@ class Node:
     def _running_ranks(self) -> Dict[int, int]:
         """The process ids of the ranks that run."""
         states = self._ranks.states if self._ranks else []
-        return {
-            state.rank: state.pid
-            for state in states
-            if state.pid is not None and state.ended_at is None
-        }
+        return {state.rank: state.pid for state in states if state.pid is not None and state.ended_at is None}
 
     def _handle_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:
@@ -190,11 +179,7 @@ class Node:
             targets = [state.pid] if policy == "always" else topmost_catchers(state.pid, number)
             if [target for target in targets if send(target, number)]:
                 reached_ranks.append(str(state.rank))
-        report = (
-            "passed to rank " + ", ".join(reached_ranks)
-            if reached_ranks
-            else "not passed to a rank"
-        )
+        report = "passed to rank " + ", ".join(reached_ranks) if reached_ranks else "not passed to a rank"
         self._log.note("%s: %s (%s)" % (signal_name(number), report, policy))
 
     # ---- from the plan to running ranks
@@ -207,17 +192,13 @@ class Node:
         self._check_stop()
         launch = self._preparation.launch(plan, self._secrets, self._children, self._run_step)
         torchrun = plan.launcher == "torchrun"
-        self._ranks = (
-            TorchrunRanks(launch, self._streams["node"]) if torchrun else DirectRanks(launch)
-        )
+        self._ranks = TorchrunRanks(launch, self._streams["node"]) if torchrun else DirectRanks(launch)
         for state in self._ranks.states:
             path = self._attempt_paths.rank_log(state.local_rank)
             self._streams.open(str(state.local_rank), path, str(state.rank))
         self._check_stop()
         self._ranks.start()
-        self._metrics = MetricsChild(
-            self._children, self._attempt_paths, self._log.note, self._secrets
-        )
+        self._metrics = MetricsChild(self._children, self._attempt_paths, self._log.note, self._secrets)
         self._write_record()
 
     def _read_plan(self) -> Plan:
@@ -251,12 +232,7 @@ class Node:
             self._log.note(text % (plan.nodes, arguments.nodes))
 
     def _run_step(
-        self,
-        name: str,
-        argv: Sequence[str],
-        environment: Mapping[str, str],
-        cwd: str,
-        fds: Sequence[int],
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str], cwd: str, fds: Sequence[int]
     ) -> Child:
         command = [*rank_command("--keep-output"), *argv]
         child = self._children.start(name, command, environment, cwd, fds)
@@ -280,9 +256,7 @@ class Node:
         if keeps_secrets or plan is None or not plan.secrets:
             return
         other_nodes = (node for node in range(arguments.nodes) if node != attempt_paths.node_rank)
-        if failed or all(
-            os.path.exists(attempt_paths.node_record_path(node)) for node in other_nodes
-        ):
+        if failed or all(os.path.exists(attempt_paths.node_record_path(node)) for node in other_nodes):
             delete_secrets(attempt_paths.bundle, plan.secrets)
 
     # ---- while they run, and the end
@@ -341,10 +315,7 @@ class Node:
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        for text, processes in (
-            ("killed", ending.killed),
-            ("cannot be stopped", ending.unkillable),
-        ):
+        for text, processes in (("killed", ending.killed), ("cannot be stopped", ending.unkillable)):
             if processes:
                 names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
                 self._log.note("%s: %s" % (text, ", ".join(names[:20])))

@@ -24,8 +24,6 @@ def find_log_folders(pids: Iterable[int]) -> List[str]:
                     if _EVENTS in target and os.path.basename(target).startswith(_EVENTS):
                         found.add(os.path.dirname(target))
     folders = [
-        folder
-        for folder in sorted(found)
-        if len(folder) <= 1000 and "\ufffd" not in folder and folder.isprintable()
+        folder for folder in sorted(found) if len(folder) <= 1000 and "\ufffd" not in folder and folder.isprintable()
     ]
     return folders[:MAX_LOG_FOLDERS]

@@ -71,11 +71,7 @@ class Plan(NamedTuple):
 
         def get(name: str, kind: Kind, default: Any = None) -> Any:
             value = document.get(name)
-            return (
-                default
-                if value is None and default is not None
-                else _argument(value, kind, name, path)
-            )
+            return default if value is None and default is not None else _argument(value, kind, name, path)
 
         def maybe(name: str, kind: Kind) -> Any:
             return None if document.get(name) is None else get(name, kind)

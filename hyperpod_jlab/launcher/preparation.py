@@ -28,9 +28,7 @@ from .streams import Streams
 from .system import available_cpus, describe_end
 from .tracebacks import ERROR_WINDOW, LoggedError, last_error
 
-TORCH_CHECK = (
-    "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
-)
+TORCH_CHECK = "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
 
 Step = Callable[[str, Sequence[str], Mapping[str, str], str, Sequence[int]], Child]
 """Runs something to its end before the ranks start, while the loop turns: name, words, environment, folder, descriptors."""
@@ -39,21 +37,13 @@ Step = Callable[[str, Sequence[str], Mapping[str, str], str, Sequence[int]], Chi
 class Preparation:
     """Makes a plan into a launch: environment, setup lines, interpreter, and whether this node has what it takes."""
 
-    def __init__(
-        self,
-        attempt_paths: AttemptPaths,
-        arguments: NodeArguments,
-        files: BundleFiles,
-        log: NodeLog,
-    ) -> None:
+    def __init__(self, attempt_paths: AttemptPaths, arguments: NodeArguments, files: BundleFiles, log: NodeLog) -> None:
         self._attempt_paths = attempt_paths
         self._arguments = arguments
         self._files = files
         self._log = log
 
-    def launch(
-        self, plan: Plan, secrets: Mapping[str, str], children: Children, run_step: Step
-    ) -> Launch:
+    def launch(self, plan: Plan, secrets: Mapping[str, str], children: Children, run_step: Step) -> Launch:
         """Everything that starting the ranks takes.
 
         Raises:
@@ -78,16 +68,12 @@ class Preparation:
         argv = plan.argv(attempt_paths.bundle, python)
         if find_program(argv[0], environment, cwd) is None:
             hint = "the first word of a command must be a program on the node"
-            raise LauncherError(
-                "command_missing", "program not found on this node: %s" % argv[0], hint
-            )
+            raise LauncherError("command_missing", "program not found on this node: %s" % argv[0], hint)
         if plan.launcher == "torchrun":
             self._check_torch(python, environment, cwd, run_step)
         return Launch(plan, attempt_paths, arguments, python, argv, cwd, environment, children)
 
-    def _use_packages(
-        self, plan: Plan, environment: Dict[str, str], cwd: str, run_step: Step
-    ) -> str:
+    def _use_packages(self, plan: Plan, environment: Dict[str, str], cwd: str, run_step: Step) -> str:
         """Have the environment that travels with the run, and let `environment` lead to it; its Python."""
         result = anonymous_file()
         try:
@@ -126,14 +112,10 @@ class Preparation:
         python = find_program(plan.python, environment, cwd)
         if python is None:
             hint = "set --python to a path that exists on the nodes"
-            raise LauncherError(
-                "python_missing", "interpreter not found on this node: %s" % plan.python, hint
-            )
+            raise LauncherError("python_missing", "interpreter not found on this node: %s" % plan.python, hint)
         return python
 
-    def _run_setup(
-        self, lines: str, environment: Mapping[str, str], cwd: str, run_step: Step
-    ) -> Dict[str, str]:
+    def _run_setup(self, lines: str, environment: Mapping[str, str], cwd: str, run_step: Step) -> Dict[str, str]:
         """Run the setup lines; the environment that they leave."""
         path = self._attempt_paths.setup_file
         with open(self._files.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
@@ -156,9 +138,7 @@ class Preparation:
             self._log.note("the setup lines returned no environment, so it is unchanged")
         return environment_left or dict(environment)
 
-    def _check_torch(
-        self, python: str, environment: Mapping[str, str], cwd: str, run_step: Step
-    ) -> None:
+    def _check_torch(self, python: str, environment: Mapping[str, str], cwd: str, run_step: Step) -> None:
         """See that torchrun can run, before its traceback has to tell."""
         name = "the check for torch"
         child = run_step(name, [python, "-c", TORCH_CHECK], environment, cwd, ())
@@ -190,19 +170,14 @@ class ErrorRecorder:
                 stream.poll()
             error = last_error(*stream.tail(ERROR_WINDOW))
             # One whose exit code is unknown, or that was ended, may have got over an error long ago.
-            was_signalled = state.exit_code is None or state.signal in (
-                signal.SIGTERM,
-                signal.SIGKILL,
-            )
+            was_signalled = state.exit_code is None or state.signal in (signal.SIGTERM, signal.SIGKILL)
             if error is not None and (error.ends_log or not was_signalled):
                 document = self._error_document(state, error, stream.index.time_of(error.offset))
                 for name in ("message", "traceback"):
                     document[name] = mask_secrets(document[name], secrets)
                 self._records.write_once(path, document)
 
-    def _error_document(
-        self, state: RankState, error: LoggedError, seen_at: float
-    ) -> Dict[str, Any]:
+    def _error_document(self, state: RankState, error: LoggedError, seen_at: float) -> Dict[str, Any]:
         return {
             "time": seen_at,
             "rank": state.rank,

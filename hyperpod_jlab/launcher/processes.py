@@ -224,15 +224,9 @@ class Belongings:
         by_pid = {process.pid: process for process in self._descendants(processes)}
         if only_marked:
             for pid, process in processes.items():
-                if (
-                    pid not in by_pid
-                    and pid not in self._lineage
-                    and has_markers(pid, self._markers)
-                ):
+                if pid not in by_pid and pid not in self._lineage and has_markers(pid, self._markers):
                     by_pid[pid] = process
-        return {
-            pid: process for pid, process in by_pid.items() if process[:4:3] not in self._excluded
-        }
+        return {pid: process for pid, process in by_pid.items() if process[:4:3] not in self._excluded}
 
 
 class ProcessTermination:
@@ -245,9 +239,7 @@ class ProcessTermination:
     LIMIT = 0.7
     SLOWEST = 0.5
 
-    def __init__(
-        self, find: Callable[[bool], Dict[int, Process]], grace: float, delay: float
-    ) -> None:
+    def __init__(self, find: Callable[[bool], Dict[int, Process]], grace: float, delay: float) -> None:
         now = time.monotonic()
         self._find = find
         self._term_at = now + delay

@@ -73,9 +73,7 @@ class Ranks(ABC):
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         first = launch.attempt_paths.node_rank * launch.plan.processes
-        self.states = [
-            RankState(first + local_rank, local_rank) for local_rank in range(launch.plan.processes)
-        ]
+        self.states = [RankState(first + local_rank, local_rank) for local_rank in range(launch.plan.processes)]
         self.failure: Optional[Failure] = None
         self.error: Optional[LauncherError] = None
         """Why none of them could be started, when only the end tells that."""
@@ -302,9 +300,7 @@ class TorchrunRanks(Ranks):
             self.error = self._agent_error(agent, last_error(data, start))
 
     def _failure(self, agent: Child, report: AgentReport) -> Failure:
-        roots = [
-            state for state in self.states if state.local_rank == report.root and state.exit_code
-        ]
+        roots = [state for state in self.states if state.local_rank == report.root and state.exit_code]
         if roots:
             return Failure(roots[0].exit_code or 1, roots[0].signal)
         if self.is_stopping:

@@ -151,8 +151,7 @@ class Leader:
         self._files = files
         self._status = status
         self._peers = {
-            rank: Sighting(presence_path(status, rank), member.interval)
-            for rank in range(1, self._arguments.nodes)
+            rank: Sighting(presence_path(status, rank), member.interval) for rank in range(1, self._arguments.nodes)
         }
         claim_fence(files, status, self._arguments)
         self._since = self._opened_at = time.monotonic()
@@ -187,9 +186,7 @@ class Leader:
             losses = self._early_losses()
             if losses > self.MAX_EARLY_LOSSES:
                 reason = "node 0 was lost or killed %d times in a row soon after the start" % losses
-                self._finish(
-                    "lost", reason + "; the kernel may have killed it because memory was low"
-                )
+                self._finish("lost", reason + "; the kernel may have killed it because memory was low")
 
     def advance(self, now: float) -> None:
         """Do what is due at this moment (of the monotonic clock)."""
@@ -209,9 +206,7 @@ class Leader:
         """The exit code of the run as a whole: that of a node that failed by itself, if one did."""
         states = [self._state(rank) for rank in range(self._arguments.nodes)]
         own = [state.get("exit_code") for state in states if state.get("own")]
-        return next(
-            (code for code in [*own, *(s.get("exit_code") for s in states)] if code), EXIT_LAUNCHER
-        )
+        return next((code for code in [*own, *(s.get("exit_code") for s in states)] if code), EXIT_LAUNCHER)
 
     # ---- between attempts
 
@@ -238,8 +233,7 @@ class Leader:
         members = {str(rank): peer.instance for rank, peer in self._peers.items()}
         members["0"] = self._member.instance
         arguments = self._arguments._replace(
-            incarnation="%s.%s" % (self._member.instance, os.urandom(4).hex()),
-            master_port=free_port(),
+            incarnation="%s.%s" % (self._member.instance, os.urandom(4).hex()), master_port=free_port()
         )
         self._number = open_attempt(self._files, self._status, arguments, members)
         self._began = self._began or time.time()
@@ -272,9 +266,7 @@ class Leader:
             return None  # whatever becomes of its launcher now
         if self._is_lost(rank):
             if not self._peers[rank].is_lost:
-                self._member.log_note(
-                    "node %d was replaced by a new pod (%s)" % (rank, state.get("name"))
-                )
+                self._member.log_note("node %d was replaced by a new pod (%s)" % (rank, state.get("name")))
             return EndCause("lost", name + " was lost or replaced")
         if state.get("leaving"):
             return EndCause("outside", "%s got %s" % (name, state["leaving"]))
@@ -315,19 +307,12 @@ class Leader:
         self._write_end(ending, now - self._opened_at < self.EARLY_S)
         losses = self._early_losses()
         fenced = any(self._state(rank).get("exit_code") == EXIT_FENCED for rank in ranks)
-        exceeds_restarts = (
-            ending.kind == "failure" and self._failures() > self._arguments.max_restarts
-        )
+        exceeds_restarts = ending.kind == "failure" and self._failures() > self._arguments.max_restarts
         if losses > self.MAX_EARLY_LOSSES:
             # Such as the kernel's end of a whole container for want of memory, again and again.
             reason = "%s, %d times in a row soon after the start" % (ending.description, losses)
             self._finish("lost", reason)
-        elif (
-            fenced
-            or exceeds_restarts
-            or ending.kind == "time_limit"
-            or is_cancel_requested(self._status)
-        ):
+        elif fenced or exceeds_restarts or ending.kind == "time_limit" or is_cancel_requested(self._status):
             self._finish(ending.kind, ending.description)
         else:
             self._observe(ending, last=False)
@@ -406,9 +391,7 @@ class Leader:
 class Member(Peers):
     """This node in the rendezvous, from its first word to its last."""
 
-    def __init__(
-        self, files: BundleFiles, records: str, arguments: NodeArguments, signals: Signals
-    ) -> None:
+    def __init__(self, files: BundleFiles, records: str, arguments: NodeArguments, signals: Signals) -> None:
         self.arguments = arguments
         # Node 0 reads all files, each node node 0's and its own: 64 nodes read 64 files a second.
         self.interval = min(10.0, max(0.5, arguments.nodes * 3 / 64.0))
@@ -546,9 +529,7 @@ class Member(Peers):
         for rank in (self.arguments.node_rank, 0):
             document = read_json(self._end_path(rank)) or {}
             code = document.get("exit_code")
-            if document.get("scheduler_id") == self.arguments.scheduler_id and isinstance(
-                code, int
-            ):
+            if document.get("scheduler_id") == self.arguments.scheduler_id and isinstance(code, int):
                 return code
         return None
 
@@ -629,9 +610,7 @@ class Member(Peers):
             self._start_again()
             return None  # a signal came
         self.announce(attempt=number, running=True, failing=False, exit_code=None, own=False)
-        return self.arguments._replace(
-            incarnation=claim["incarnation"], master_port=claim["master_port"]
-        )
+        return self.arguments._replace(incarnation=claim["incarnation"], master_port=claim["master_port"])
 
     def _start_again(self) -> None:
         """Become a new launcher for the next attempt: nothing is left over from the one before, and whoever comes back finds all in the files."""

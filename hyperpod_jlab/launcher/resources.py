@@ -162,12 +162,7 @@ class GpuQuery:
         os.set_blocking(self._pipe, False)
         try:
             self._child = self._children.start(
-                "nvidia-smi",
-                [self._program, *self.ARGUMENTS],
-                dict(os.environ),
-                "/",
-                output=output,
-                is_counted=False,
+                "nvidia-smi", [self._program, *self.ARGUMENTS], dict(os.environ), "/", output=output, is_counted=False
             )
         except LauncherError:
             self._program = None
@@ -278,9 +273,7 @@ class ResourceLog:
             "time": round(time.time(), 2),
             "cpu": self._rate(busy, self._busy, seconds),
             "memory": used,
-            "ranks": [
-                [rank, *self._rank_usage(pid, usage, seconds)] for rank, pid in ranks.items()
-            ],
+            "ranks": [[rank, *self._rank_usage(pid, usage, seconds)] for rank, pid in ranks.items()],
             "gpus": [[gpu.number, gpu.utilization, gpu.memory] for gpu in gpus],
         }
         if now >= self._folders_at:
@@ -312,9 +305,7 @@ class ResourceLog:
         return self._rate(ticks, 0, seconds), memory
 
     @staticmethod
-    def _rate(
-        ticks: Optional[int], before: Optional[int], seconds: Optional[float]
-    ) -> Optional[float]:
+    def _rate(ticks: Optional[int], before: Optional[int], seconds: Optional[float]) -> Optional[float]:
         if ticks is None or before is None or not seconds:
             return None
         return round(max(0.0, (ticks - before) / TICKS_PER_S / seconds), 3)
@@ -326,9 +317,7 @@ class ResourceLog:
             "cpus": os.cpu_count(),
             "cpus_allowed": available_cpus(),
             "memory": memory,
-            "gpus": [
-                {"index": gpu.number, "name": gpu.name, "memory": gpu.total_memory} for gpu in gpus
-            ],
+            "gpus": [{"index": gpu.number, "name": gpu.name, "memory": gpu.total_memory} for gpu in gpus],
         }
 
     def _write(self, document: Mapping[str, Any]) -> None:

@@ -18,12 +18,7 @@ class Streams:
     HEARTBEAT = 5.0
 
     def __init__(
-        self,
-        attempt_paths: AttemptPaths,
-        files: BundleFiles,
-        nodes: int,
-        outlet: Outlet,
-        is_quiet: bool,
+        self, attempt_paths: AttemptPaths, files: BundleFiles, nodes: int, outlet: Outlet, is_quiet: bool
     ) -> None:
         self._attempt_paths = attempt_paths
         self._files = files
@@ -58,11 +53,7 @@ class Streams:
         if has_backlog and self._outlet.has_capacity:
             self.delay = 0.0
         else:
-            self.delay = (
-                self.FAST
-                if grew or has_backlog
-                else min(max(self.delay, 0.01) * 1.5, self.SLOW_POLL_S)
-            )
+            self.delay = self.FAST if grew or has_backlog else min(max(self.delay, 0.01) * 1.5, self.SLOW_POLL_S)
         elapsed = time.monotonic() - self._activity_written_at
         if elapsed >= (self._activity_every if self._changed else self.HEARTBEAT):
             self._write_activity(records)
@@ -80,10 +71,7 @@ class Streams:
     def _write_activity(self, records: Records) -> None:
         self._activity_written_at = time.monotonic()
         self._changed = False
-        streams = {
-            key: {"size": stream.size, "changed": stream.changed}
-            for key, stream in self._streams.items()
-        }
+        streams = {key: {"size": stream.size, "changed": stream.changed} for key, stream in self._streams.items()}
         document = {"time": time.time(), "ended": self._is_closed, "streams": streams}
         records.write(self._attempt_paths.activity, document)
 

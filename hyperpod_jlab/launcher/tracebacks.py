@@ -101,9 +101,7 @@ def _exception_after(lines: Sequence[str], start: int) -> ExceptionText:
     name, first = match.group("type", "message") if match else ("Traceback", "")
     is_group = lines[start_line].startswith(" ")
     end = start_line + 1 if is_group else _paragraph_end(lines, start_line + 1)
-    return ExceptionText(
-        name, "\n".join([first or "", *lines[start_line + 1 : end]]).strip(), start_line, end
-    )
+    return ExceptionText(name, "\n".join([first or "", *lines[start_line + 1 : end]]).strip(), start_line, end)
 
 
 def _paragraph_end(lines: Sequence[str], start: int) -> int:

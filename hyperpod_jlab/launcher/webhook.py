@@ -25,17 +25,11 @@ class Webhook:
 
     TIMEOUT_S = 10.0
 
-    def __init__(
-        self, url: str, secrets: Mapping[str, str], log_note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, url: str, secrets: Mapping[str, str], log_note: Callable[[str], None]) -> None:
         reference = re.fullmatch(r"\$\{(\w+)\}", url)
         self._is_secret = reference is not None
         # Where the engine delivers a secret as a variable, it is in no file.
-        self._url = (
-            url
-            if reference is None
-            else secrets.get(reference[1], os.environ.get(reference[1], "")).strip()
-        )
+        self._url = url if reference is None else secrets.get(reference[1], os.environ.get(reference[1], "")).strip()
         self._log_note = log_note
         self._threads: List[Any] = []
 
@@ -94,10 +88,7 @@ class RunEnd(NamedTuple):
 
 
 def post_end(
-    attempt_paths: AttemptPaths,
-    scheduler_id: str,
-    secrets: Mapping[str, str],
-    log_note: Callable[[str], None],
+    attempt_paths: AttemptPaths, scheduler_id: str, secrets: Mapping[str, str], log_note: Callable[[str], None]
 ) -> None:
     """Post the end of the run, if this attempt ends it. The node that failed does it; of a run that succeeded, the node that ends last."""
     plan = read_json(os.path.join(attempt_paths.bundle, "launch.json")) or {}
@@ -117,9 +108,7 @@ def post_end(
         webhook.finish(webhook.TIMEOUT_S)
 
 
-def _find_end(
-    attempt_paths: AttemptPaths, plan: Mapping[str, Any], scheduler_id: str
-) -> Optional[RunEnd]:
+def _find_end(attempt_paths: AttemptPaths, plan: Mapping[str, Any], scheduler_id: str) -> Optional[RunEnd]:
     failed = read_json(attempt_paths.failed)
     if failed is None:
         nodes = range(int(plan.get("nodes", 1)))

@@ -182,8 +182,7 @@ class ArrayStreams:
         nodes = {stream.node_rank for stream in streams if stream.attempt == newest}
         # A node that has not started yet may still open logs.
         has_ended = len(nodes) == self._nodes and all(
-            (record := child.records.activity(newest, node)) is not None and record.ended
-            for node in nodes
+            (record := child.records.activity(newest, node)) is not None and record.ended for node in nodes
         )
         if has_ended:  # streams that were opened between the check and the end
             streams = child.records.streams()
@@ -194,9 +193,7 @@ class ArrayStreams:
             if stream.attempt < newest or (has_ended and stream.attempt == newest)
         )
         child.mtime = mtime
-        own_count, other_count = (
-            (self._resting, self._active) if child.rests else (self._active, self._resting)
-        )
+        own_count, other_count = (self._resting, self._active) if child.rests else (self._active, self._resting)
         other_count.pop(index, None)
         own_count[index] = None
         return previous != (child.streams, child.ended_streams)

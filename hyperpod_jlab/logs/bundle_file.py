@@ -17,14 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hyperpod_jlab.logs.source import Chunk, Mark
-from hyperpod_jlab.logs.stream import (
-    CHECK_BYTES,
-    START_POSITION,
-    Position,
-    Stream,
-    build_check,
-    same_source,
-)
+from hyperpod_jlab.logs.stream import CHECK_BYTES, START_POSITION, Position, Stream, build_check, same_source
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.bundle import open_linked
 
@@ -313,9 +306,7 @@ class BundleFile:
         """Read from a newly opened file; if the bytes before the position differ, read from the start, with a mark."""
         data, preceding = self._pread(position.offset, limit)
         is_complete = len(preceding) == min(position.offset, CHECK_BYTES)
-        if is_complete and (
-            not position.check or build_check(self._inode, preceding) == position.check
-        ):
+        if is_complete and (not position.check or build_check(self._inode, preceding) == position.check):
             return Chunk(data, position.offset, preceding, self._inode)
         mark = TRUNCATED if same_source(position.check, self._inode) else REPLACED
         return self._read_from_start(limit, mark)

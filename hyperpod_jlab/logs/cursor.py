@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.logs.lines import LineBlock
 
 _VERSION = "1"
-_GROUP = re.compile(
-    r"([0-9a-f]{1,6})\.([0-9a-f]{1,18})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
-)
+_GROUP = re.compile(r"([0-9a-f]{1,6})\.([0-9a-f]{1,18})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)")
 _POSITION = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
 _HEAD = re.compile(r"([0-9a-f]{1,6})(?:\.([0-9a-f]{8}))?")
 _MAX_TEXT = 1 << 20
@@ -40,10 +38,7 @@ class Cursor:
     __slots__ = ("first_attempt", "positions", "run")
 
     def __init__(
-        self,
-        positions: Mapping[Stream, Position] | None = None,
-        first_attempt: int = 1,
-        run: str = "",
+        self, positions: Mapping[Stream, Position] | None = None, first_attempt: int = 1, run: str = ""
     ) -> None:
         self.run = run
         self.first_attempt = first_attempt
@@ -58,9 +53,7 @@ class Cursor:
         if first_attempt <= self.first_attempt:
             return self
         positions_kept = {
-            stream: position
-            for stream, position in self.positions.items()
-            if stream.attempt >= first_attempt
+            stream: position for stream, position in self.positions.items() if stream.attempt >= first_attempt
         }
         return Cursor(positions_kept, first_attempt, self.run)
 
@@ -121,9 +114,7 @@ class CursorWriter:
         if attempt < self._first_attempt:
             return
         group = self._groups.setdefault((attempt, node), {})
-        group[local] = (
-            f"_{_name(local)}-{position.offset:x}-{position.check}" if position.offset else ""
-        )
+        group[local] = f"_{_name(local)}-{position.offset:x}-{position.check}" if position.offset else ""
         self._encoded.pop((attempt, node), None)
 
     def around(self, stream: Stream) -> tuple[str, str]:
@@ -176,10 +167,7 @@ class CursorWalk:
     """
 
     def __init__(
-        self,
-        start: Cursor,
-        blocks: Sequence[LineBlock],
-        lines: Sequence[tuple[LineBlock, int | None]],
+        self, start: Cursor, blocks: Sequence[LineBlock], lines: Sequence[tuple[LineBlock, int | None]]
     ) -> None:
         self._start = start
         self._blocks = blocks

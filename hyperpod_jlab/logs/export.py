@@ -19,9 +19,7 @@ from hyperpod_jlab.logs.stream import START_POSITION, Stream, attempt_folder
 _READ_BYTES = 1 << 20
 
 
-async def as_text(
-    batches: AsyncGenerator[LogBatch, None], *, has_prefixes: bool
-) -> AsyncGenerator[bytes, None]:
+async def as_text(batches: AsyncGenerator[LogBatch, None], *, has_prefixes: bool) -> AsyncGenerator[bytes, None]:
     """Lines as UTF-8 text; with prefixes, each line begins with its rank (``3|``) or node (``node0|``)."""
     text = _Text(has_prefixes)
     async with aclosing(batches):
@@ -61,9 +59,7 @@ class _Text:
         return "\n" if is_open else ""
 
 
-async def as_archive(
-    sources: SourceSet, streams: Iterable[Stream], thread: Thread
-) -> AsyncGenerator[bytes, None]:
+async def as_archive(sources: SourceSet, streams: Iterable[Stream], thread: Thread) -> AsyncGenerator[bytes, None]:
     """A ZIP archive with the exact bytes of each stream, as they are now."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

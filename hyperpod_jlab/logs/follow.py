@@ -92,8 +92,7 @@ class Wakeups:
         try:
             with descent.opened_folder(folder) as descriptor:
                 watch_id = self._inotify.add_watch(
-                    Path(f"/proc/self/fd/{descriptor}"),
-                    Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR,
+                    Path(f"/proc/self/fd/{descriptor}"), Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR
                 )
         except OSError as error:
             _LOG.debug("%s is polled only: %s", folder, error)
@@ -209,9 +208,7 @@ class Feed:
         failure: The error that ended the feed, if any.
     """
 
-    def __init__(
-        self, context: HubContext, sources: SourceSet, ended: Callable[[Feed], None]
-    ) -> None:
+    def __init__(self, context: HubContext, sources: SourceSet, ended: Callable[[Feed], None]) -> None:
         self.sources = sources
         self.readers: dict[Stream, SourceReader] = {}
         self.origins: dict[Stream, Origin] | None = None
@@ -257,9 +254,7 @@ class Feed:
             now = time.monotonic()
             ring = Ring(self._context.ring_limit)
             # A new follower has just read everything available.
-            reader = SourceReader(
-                self.sources.open(stream), position, ring, now, grown=now, read_at=now
-            )
+            reader = SourceReader(self.sources.open(stream), position, ring, now, grown=now, read_at=now)
             if len(self.readers) >= FEW:
                 # Of very many streams most are quiet: their nodes' records show which ones are
                 # active.
@@ -344,14 +339,10 @@ class Feed:
         if job.discover:
             attempts = self.sources.attempts()
             # Once all streams are known, new ones can appear only in the newest attempt.
-            wanted_streams = (
-                None if self.origins is None or attempts != self.attempts else (attempts or [0])[-1]
-            )
+            wanted_streams = None if self.origins is None or attempts != self.attempts else (attempts or [0])[-1]
             known_origins = self.origins or {}
             origins = {
-                stream: origin
-                if (origin := known_origins.get(stream)) and origin.node
-                else self.sources.origin(stream)
+                stream: origin if (origin := known_origins.get(stream)) and origin.node else self.sources.origin(stream)
                 for stream in self.sources.streams(wanted_streams)
             }
             newest = max((stream.attempt for stream in origins), default=0)
@@ -367,11 +358,7 @@ class Feed:
             reader.accept(chunk, now)
         for node, record in zip(job.nodes, result.records, strict=True):
             self._idle_tracker.on_activity(node, record, self.readers, now)
-            if (
-                record is not None
-                and self.origins is not None
-                and not record.streams.keys() <= self.origins.keys()
-            ):
+            if record is not None and self.origins is not None and not record.streams.keys() <= self.origins.keys():
                 self._next_discovery = now
         self._final_reads(result.ended_streams)
         if result.origins is not None:
@@ -386,9 +373,7 @@ class Feed:
                 self._poke.set()
         self.ended_streams = ended_streams
 
-    def _on_discovered(
-        self, origins: dict[Stream, Origin], attempts: list[int], now: float
-    ) -> None:
+    def _on_discovered(self, origins: dict[Stream, Origin], attempts: list[int], now: float) -> None:
         known_origins = self.origins
         self.origins = {**(known_origins or {}), **origins}
         self.attempts = attempts
@@ -398,9 +383,7 @@ class Feed:
             for member in tuple(self._members):
                 member.on_found()
         else:
-            slowest = (
-                _DISCOVER_SLOWEST if len(known_origins) < _BUSY_READERS else 3 * _DISCOVER_SLOWEST
-            )
+            slowest = _DISCOVER_SLOWEST if len(known_origins) < _BUSY_READERS else 3 * _DISCOVER_SLOWEST
             self._discovery_pause = min(slowest, self._discovery_pause * POLL_GROWTH)
         self._next_discovery = now + self._discovery_pause
 
@@ -531,10 +514,7 @@ class Follower:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._feed.leave(self)
 
@@ -593,16 +573,10 @@ class Follower:
             self._marks = AttemptMarks(self.cursor, origins)
         self._drop_ended_attempts(max(stream.attempt for stream in origins) - 1)
         for stream, origin in origins.items():
-            if (
-                stream in self._lanes
-                or stream.attempt < self.cursor.first_attempt
-                or not self._is_wanted(stream)
-            ):
+            if stream in self._lanes or stream.attempt < self.cursor.first_attempt or not self._is_wanted(stream):
                 continue
             position = self.cursor.position(stream)
-            self._lanes[stream] = _Lane(
-                origin, self._feed.subscribe(self, stream, position), position
-            )
+            self._lanes[stream] = _Lane(origin, self._feed.subscribe(self, stream, position), position)
             self._new_streams[stream] = None
 
     def _awaits_final_read(self) -> bool:
@@ -629,11 +603,7 @@ class Follower:
 
     def _is_finished(self, lane: _Lane, now: float) -> bool:
         reader = lane.reader
-        return (
-            reader.at_end
-            and now - reader.grown > SETTLED_S
-            and lane.position.offset == reader.position.offset
-        )
+        return reader.at_end and now - reader.grown > SETTLED_S and lane.position.offset == reader.position.offset
 
     async def _collect(self, now: float) -> list[LineBlock]:
         """The data of the fresh streams, as much as fits into a batch."""
@@ -663,17 +633,9 @@ class Follower:
         if self._new_streams:
             self._changed.set()
         if lagging:
-            self._new_streams.update(
-                dict.fromkeys(lane.origin.stream for lane in lagging[_MAX_OWN_READS:])
-            )
+            self._new_streams.update(dict.fromkeys(lane.origin.stream for lane in lagging[_MAX_OWN_READS:]))
             await self._read_directly(lagging[:_MAX_OWN_READS], blocks, now)
-        blocks.sort(
-            key=lambda block: (
-                block.origin.stream.attempt,
-                block.time or 0.0,
-                block.origin.stream.sort_key,
-            )
-        )
+        blocks.sort(key=lambda block: (block.origin.stream.attempt, block.time or 0.0, block.origin.stream.sort_key))
         return [self._marks.insert_marks(block) for block in blocks] if self._marks else blocks
 
     def _report_problem(self, lane: _Lane, blocks: list[LineBlock]) -> None:
@@ -683,9 +645,7 @@ class Follower:
             blocks.append(LineBlock(lane.origin, empty_chunk, 0, 0, mark=problem))
         lane.problem = problem
 
-    def _show_slice(
-        self, lane: _Lane, ring_slice: Slice | None, blocks: list[LineBlock], now: float
-    ) -> int:
+    def _show_slice(self, lane: _Lane, ring_slice: Slice | None, blocks: list[LineBlock], now: float) -> int:
         """Take the ring's data; returns the number of bytes."""
         lane.own_source = None
         if ring_slice is None:
@@ -693,12 +653,7 @@ class Follower:
             return 0
         lane.generation = ring_slice.generation
         consumed = self._take_chunk(
-            lane,
-            ring_slice.chunk,
-            blocks,
-            now,
-            last=not ring_slice.has_more,
-            closing=ring_slice.closing,
+            lane, ring_slice.chunk, blocks, now, last=not ring_slice.has_more, closing=ring_slice.closing
         )
         if ring_slice.has_more:
             self._new_streams[lane.origin.stream] = None
@@ -711,30 +666,19 @@ class Follower:
         for lane in lanes:
             if lane.own_source is None:
                 lane.own_source = self._feed.sources.open(lane.origin.stream)
-        requests = [
-            (lane.own_source, lane.position) for lane in lanes if lane.own_source is not None
-        ]
+        requests = [(lane.own_source, lane.position) for lane in lanes if lane.own_source is not None]
         chunks = await self._context.thread(_read_all, requests)
         self._context.reads += len(lanes)
         for lane, chunk in zip(lanes, chunks, strict=True):
             lane.generation = None
-            consumed = self._take_chunk(
-                lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False
-            )
+            consumed = self._take_chunk(lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False)
             if consumed or chunk.restarted:
                 self._new_streams[lane.origin.stream] = None
             else:
                 self._feed.request_read(lane.reader)
 
     def _take_chunk(
-        self,
-        lane: _Lane,
-        chunk: Chunk,
-        blocks: list[LineBlock],
-        now: float,
-        *,
-        last: bool,
-        closing: bool,
+        self, lane: _Lane, chunk: Chunk, blocks: list[LineBlock], now: float, *, last: bool, closing: bool
     ) -> int:
         """Make a block of the pieces in a chunk; returns the number of bytes."""
         size = len(chunk.data)
@@ -744,18 +688,14 @@ class Follower:
         else:
             lane.partial_since = None
         # The reader reports an unreadable source, once.
-        chunk_mark = (
-            None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
-        )
+        chunk_mark = None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
         if chunk_mark is not None and not chunk.restarted:
             chunk_mark = None if lane.gap == chunk.offset else chunk_mark
             lane.gap = chunk.offset
         if stop or chunk_mark is not None:
             origins = self._feed.origins or {}
             lane.origin = origins.get(lane.origin.stream, lane.origin)
-            block = LineBlock(
-                lane.origin, chunk, 0, stop, mark=chunk_mark, collapse=self._options.collapse
-            )
+            block = LineBlock(lane.origin, chunk, 0, stop, mark=chunk_mark, collapse=self._options.collapse)
             blocks.append(block)
         if stop or chunk.restarted:
             lane.position = chunk.position_at(stop)
@@ -796,9 +736,7 @@ def _read_all(requests: list[tuple[LogSource, Position]]) -> list[Chunk]:
         source.close()
         base = chunk.offset
         stamps = source.stamps(base, base + len(chunk.data)) if chunk.data else []
-        chunks.append(
-            replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps))
-        )
+        chunks.append(replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps)))
     return chunks
 
 
@@ -825,9 +763,7 @@ class Hub:
         threads: Maximum number of concurrent blocking reads.
     """
 
-    def __init__(
-        self, *, budget: float = READS_A_SECOND, notifications: bool = True, threads: int = 4
-    ) -> None:
+    def __init__(self, *, budget: float = READS_A_SECOND, notifications: bool = True, threads: int = 4) -> None:
         self.budget = ReadBudget(budget)
         self.notifications = notifications
         self.reads = 0

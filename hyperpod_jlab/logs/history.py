@@ -9,15 +9,7 @@ from dataclasses import replace
 
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import MAX_LINE_BYTES, LineBlock, LogBatch, last_complete
-from hyperpod_jlab.logs.source import (
-    Activity,
-    Chunk,
-    LogSource,
-    Mark,
-    Origin,
-    SourceSet,
-    StreamActivity,
-)
+from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet, StreamActivity
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, START_POSITION, Position, Stream
 
 # --------------------------------------------------------------------------------------------------
@@ -43,9 +35,7 @@ class BackwardLane:
             later lines.
     """
 
-    def __init__(
-        self, source: LogSource, position: Position, activity: StreamActivity | None = None
-    ) -> None:
+    def __init__(self, source: LogSource, position: Position, activity: StreamActivity | None = None) -> None:
         self.source = source
         self.position = position
         self._activity = activity
@@ -387,9 +377,7 @@ class AttemptMarks:
         self._seen_attempts: dict[int | None, set[int]] = {}
         for stream, position in cursor.positions.items():
             if position.offset:
-                self._seen_attempts.setdefault(stream.child, set()).add(
-                    stream.without_child.attempt
-                )
+                self._seen_attempts.setdefault(stream.child, set()).add(stream.without_child.attempt)
         if cursor.first_attempt > 1:
             self._seen_attempts.setdefault(None, {cursor.first_attempt - 1})
         for stream in sorted(streams, key=lambda stream: stream.sort_key):
@@ -406,9 +394,7 @@ class AttemptMarks:
         return block.with_mark(Mark("attempt", label if index is None else f"{index}: {label}"))
 
 
-def _batches(
-    blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks
-) -> Iterator[LogBatch]:
+def _batches(blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks) -> Iterator[LogBatch]:
     pending: list[LineBlock] = []
     size = 0
     for block in blocks:
@@ -425,11 +411,7 @@ def _batches(
 
 
 def start_of_tail(
-    sources: SourceSet,
-    streams: Iterable[Stream],
-    end: Cursor,
-    count: int,
-    max_bytes: int | None = None,
+    sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int, max_bytes: int | None = None
 ) -> tuple[Cursor, int]:
     """The cursor before the last `count` lines before `end`, and the number of lines; with `max_bytes`, before fewer of them. Blocking."""
     activity_cache = ActivityCache(sources)
@@ -440,11 +422,7 @@ def start_of_tail(
     positions_before = {lane.source.stream: lane.position for lane in lanes}
     line_count = move_back(lanes, count, max_bytes)
     positions = {lane.source.stream: lane.position for lane in lanes}
-    moved_attempts = [
-        stream.attempt
-        for stream, position in positions.items()
-        if position != positions_before[stream]
-    ]
+    moved_attempts = [stream.attempt for stream, position in positions.items() if position != positions_before[stream]]
     start = Cursor({**end.positions, **positions}, run=end.run)
     return start.seal(min([end.first_attempt, *moved_attempts])), line_count
 
@@ -464,9 +442,7 @@ def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> C
     return Cursor(positions)
 
 
-def cursor_at(
-    sources: SourceSet, streams: Iterable[Stream], stream: Stream, position: Position, time: float
-) -> Cursor:
+def cursor_at(sources: SourceSet, streams: Iterable[Stream], stream: Stream, position: Position, time: float) -> Cursor:
     """The cursor before one line: everything earlier in time is before the cursor. Blocking.
 
     Args:

@@ -177,20 +177,12 @@ class LineBlock:
     @property
     def empty(self) -> bool:
         """Whether the block shows nothing."""
-        return self.mark is None and (
-            not self.selected if self.selected is not None else self.first >= self.end
-        )
+        return self.mark is None and (not self.selected if self.selected is not None else self.first >= self.end)
 
     def select_segments(self, selected: Sequence[int]) -> LineBlock:
         """The same block with only these pieces shown."""
         selected_block = LineBlock(
-            self.origin,
-            self.chunk,
-            self.begin,
-            self.end,
-            mark=self.mark,
-            collapse=self.collapse,
-            selected=selected,
+            self.origin, self.chunk, self.begin, self.end, mark=self.mark, collapse=self.collapse, selected=selected
         )
         selected_block.__dict__["_texts"] = self._texts
         return selected_block
@@ -199,39 +191,21 @@ class LineBlock:
         """The block up to and including a piece; only its mark when that is None."""
         end = self.begin if segment is None else self.ends[segment]
         selected = (
-            None
-            if self.selected is None or segment is None
-            else [index for index in self.selected if index <= segment]
+            None if self.selected is None or segment is None else [index for index in self.selected if index <= segment]
         )
         return LineBlock(
-            self.origin,
-            self.chunk,
-            self.begin,
-            end,
-            mark=self.mark,
-            collapse=self.collapse,
-            selected=selected,
+            self.origin, self.chunk, self.begin, end, mark=self.mark, collapse=self.collapse, selected=selected
         )
 
     def with_mark(self, mark: Mark | None) -> LineBlock:
         """The same block with another mark, or none, before it."""
         return LineBlock(
-            self.origin,
-            self.chunk,
-            self.begin,
-            self.end,
-            mark=mark,
-            collapse=self.collapse,
-            selected=self.selected,
+            self.origin, self.chunk, self.begin, self.end, mark=mark, collapse=self.collapse, selected=self.selected
         )
 
     def texts(self) -> list[str]:
         """The pieces' texts, without newlines."""
-        return (
-            self._texts
-            if self.selected is None
-            else [self._texts[index] for index in self.selected]
-        )
+        return self._texts if self.selected is None else [self._texts[index] for index in self.selected]
 
     def times(self) -> list[float | None]:
         """The times of the pieces' first bytes, in Unix seconds."""
@@ -240,9 +214,7 @@ class LineBlock:
             return [self.time] * len(self.texts())
         begins = [begin for begin, _ in stamps]
         return [
-            stamps[position - 1][1]
-            if (position := bisect_right(begins, self._begin_of(index)))
-            else None
+            stamps[position - 1][1] if (position := bisect_right(begins, self._begin_of(index))) else None
             for index in self.indices()
         ]
 
@@ -263,9 +235,7 @@ class LineBlock:
             return False
         begin = self._begin_of(index)
         preceding = self.chunk.data[begin - 1 : begin] if begin else self.chunk.preceding[-1:]
-        return preceding == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(
-            b"\r\n"
-        )
+        return preceding == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(b"\r\n")
 
     def indices(self) -> Sequence[int]:
         """The shown pieces."""
@@ -286,13 +256,7 @@ class LogLine:
     __slots__ = ("_batch", "_block", "_index", "_segment", "line", "time")
 
     def __init__(
-        self,
-        batch: LogBatch,
-        index: int,
-        block: LineBlock,
-        segment: int | None,
-        time: float | None,
-        line: str,
+        self, batch: LogBatch, index: int, block: LineBlock, segment: int | None, time: float | None, line: str
     ) -> None:
         self._batch = batch
         self._index = index
@@ -440,14 +404,7 @@ class LogBatch(Sequence[LogLine]):
         if segment is None:
             return self._mark_line(position, block)
         segment_index = segment if block.selected is None else block.selected.index(segment)
-        return LogLine(
-            self,
-            position,
-            block,
-            segment,
-            block.times()[segment_index],
-            block.texts()[segment_index],
-        )
+        return LogLine(self, position, block, segment, block.times()[segment_index], block.texts()[segment_index])
 
     def __iter__(self) -> Iterator[LogLine]:
         position = 0
@@ -455,9 +412,7 @@ class LogBatch(Sequence[LogLine]):
             if block.mark is not None:
                 yield self._mark_line(position, block)
                 position += 1
-            for segment, text, time in zip(
-                block.indices(), block.texts(), block.times(), strict=True
-            ):
+            for segment, text, time in zip(block.indices(), block.texts(), block.times(), strict=True):
                 yield LogLine(self, position, block, segment, time, text)
                 position += 1
 
@@ -466,9 +421,7 @@ class LogBatch(Sequence[LogLine]):
         return self._walk.cursor_after(index)
 
     def _mark_line(self, position: int, block: LineBlock) -> LogLine:
-        return LogLine(
-            self, position, block, None, block.time, block.mark.text if block.mark else ""
-        )
+        return LogLine(self, position, block, None, block.time, block.mark.text if block.mark else "")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -58,11 +58,7 @@ class Pattern:
 def _keep_in_line(match: re.Match[str]) -> str:
     atom = match[0]
     if atom.startswith("["):
-        within = re.sub(
-            r"\\.|\[",
-            lambda inner_match: inner_match[0] if inner_match[0] != "[" else r"\[",
-            atom[1:],
-        )
+        within = re.sub(r"\\.|\[", lambda inner_match: inner_match[0] if inner_match[0] != "[" else r"\[", atom[1:])
         return f"[{within}"
     return r"\{" if atom == "{" else atom
 
@@ -90,9 +86,7 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
             if _written_out(text) > _MAX_ATOMS:
                 raise _invalid(f"the repetitions in '{text[:60]}' are too long", field)
             literal = None if _SPECIAL & set(text) or not text.isprintable() else text
-            pattern = Pattern(
-                text, ignore_case, literal, literal is not None or is_single_line_pattern(text)
-            )
+            pattern = Pattern(text, ignore_case, literal, literal is not None or is_single_line_pattern(text))
             regex.compile(pattern.expression)
     except (re.error, regex.error, RecursionError, OverflowError) as error:
         raise _invalid(f"'{text[:60]}' is not a regular expression: {error}", field) from error
@@ -236,13 +230,9 @@ class Matcher:
         if not texts:
             return []
         search = self._deadline(self._line_regex)
-        return await self._run_in_thread(
-            lambda: [index for index, text in enumerate(texts) if search(text, 0)]
-        )
+        return await self._run_in_thread(lambda: [index for index, text in enumerate(texts) if search(text, 0)])
 
-    async def scan(
-        self, file: int, begin: int, end: int, limit: int
-    ) -> tuple[list[PatternMatch], int]:
+    async def scan(self, file: int, begin: int, end: int, limit: int) -> tuple[list[PatternMatch], int]:
         """The matching lines that start in ``[begin, end)`` of an open file, at most `limit`, and how far the search got.
 
         Raises:

@@ -92,9 +92,7 @@ def _breaks(chunk: Chunk) -> bool:
     return chunk.restarted or chunk.mark is not None
 
 
-def _slice(
-    entry: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int
-) -> Slice:
+def _slice(entry: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int) -> Slice:
     """Join the chunk's data from `index` on and the chunks after it (in `following`, newest first)."""
     generation, chunk = entry
     is_new_generation = index == len(chunk.data) and bool(following) and following[-1][1].restarted
@@ -124,12 +122,7 @@ def _slice(
         restarted=is_new_generation,
         start=chunk.start if index == 0 else None,
     )
-    return Slice(
-        joined,
-        generation,
-        has_more=bool(following),
-        closing=bool(following) and _breaks(following[-1][1]),
-    )
+    return Slice(joined, generation, has_more=bool(following), closing=bool(following) and _breaks(following[-1][1]))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -351,9 +344,7 @@ class IdleTracker:
             del self._node_watches[node]
         for node, sleepers in sleeping.items():
             # A node that has not been queried yet counts as alive until its record is read.
-            node_watch = self._node_watches.setdefault(
-                node, _NodeWatch(next_check_at=now, renewed_at=now)
-            )
+            node_watch = self._node_watches.setdefault(node, _NodeWatch(next_check_at=now, renewed_at=now))
             node_watch.sleeping_readers = sleepers
             if not node_watch.alive(now):
                 self._wake(sleepers)
@@ -365,11 +356,7 @@ class IdleTracker:
         return [node for _, node in sorted(due_nodes)]
 
     def on_activity(
-        self,
-        node: Node,
-        record: Activity | None,
-        readers: Mapping[Stream, SourceReader],
-        now: float,
+        self, node: Node, record: Activity | None, readers: Mapping[Stream, SourceReader], now: float
     ) -> None:
         """Process a node's record; wakes the streams that have grown and puts the other quiet ones to sleep."""
         node_watch = self._node_watches.get(node)
@@ -380,15 +367,9 @@ class IdleTracker:
             node_watch.renewed_at = float("-inf")
         else:
             if record.time != node_watch.time:
-                node_watch.time, node_watch.renewed_at, node_watch.ended = (
-                    record.time,
-                    now,
-                    record.ended,
-                )
+                node_watch.time, node_watch.renewed_at, node_watch.ended = (record.time, now, record.ended)
             self._wake(
-                sleeper
-                for sleeper in node_watch.sleeping_readers
-                if sleeper.source.stream not in record.streams
+                sleeper for sleeper in node_watch.sleeping_readers if sleeper.source.stream not in record.streams
             )
             for stream, activity in record.streams.items():
                 reader = readers.get(stream)
@@ -399,19 +380,12 @@ class IdleTracker:
                     reader.asleep, reader.next_read_at = False, now
                 elif not reader.asleep and now - reader.grown > _QUIET_S and node_watch.alive(now):
                     reader.asleep, reader.next_read_at = True, now + SWEEP_S
-        node_watch.pause_s = (
-            _FASTEST if grown else min(SLOW_POLL_S, node_watch.pause_s * POLL_GROWTH)
-        )
-        node_watch.next_check_at = now + max(
-            node_watch.pause_s, len(self._node_watches) / RECORDS_A_SECOND
-        )
+        node_watch.pause_s = _FASTEST if grown else min(SLOW_POLL_S, node_watch.pause_s * POLL_GROWTH)
+        node_watch.next_check_at = now + max(node_watch.pause_s, len(self._node_watches) / RECORDS_A_SECOND)
 
     def next_due(self) -> float:
         """The time of the next record read (monotonic seconds)."""
-        return min(
-            (node_watch.next_check_at for node_watch in self._node_watches.values()),
-            default=float("inf"),
-        )
+        return min((node_watch.next_check_at for node_watch in self._node_watches.values()), default=float("inf"))
 
     @staticmethod
     def _wake(readers: Iterable[SourceReader]) -> None:

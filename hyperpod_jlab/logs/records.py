@@ -11,13 +11,7 @@ from pydantic_core import from_json
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.source import Activity, Origin, read_activity
-from hyperpod_jlab.logs.stream import (
-    Stream,
-    activity_name,
-    attempt_folder,
-    parse_attempt,
-    parse_stream,
-)
+from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, parse_attempt, parse_stream
 from hyperpod_jlab.storage import descent
 
 T = TypeVar("T")
@@ -63,9 +57,7 @@ class Bound:
         if self._max_files is not None and self._files_left <= 0:
             return []
         try:
-            names = descent.list_names(
-                folder, None if self._max_files is None else self._files_left
-            )
+            names = descent.list_names(folder, None if self._max_files is None else self._files_left)
         except OSError:  # an error of the files shows when they are read
             names = []
         self._files_left -= 1 + len(names)

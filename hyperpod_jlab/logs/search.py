@@ -87,13 +87,7 @@ class Search:
         thread: Runs blocking functions.
     """
 
-    def __init__(
-        self,
-        lanes: Sequence[Stretch],
-        matcher: Matcher,
-        direction: Direction,
-        thread: Thread,
-    ) -> None:
+    def __init__(self, lanes: Sequence[Stretch], matcher: Matcher, direction: Direction, thread: Thread) -> None:
         self._lanes = [_Lane(*lane) for lane in lanes]
         self._matcher = matcher
         self._forward = direction == "forward"
@@ -164,12 +158,7 @@ class Search:
             begin, end = max(lane.begin, lane.end - lane.stretch), lane.end
         matches, scanned_to = await self._find_matches(lane, begin, end, limit)
         self.scanned += min(scanned_to, end) - begin
-        if (
-            not self._forward
-            and len(matches) == limit
-            and scanned_to < end
-            and lane.stretch > MAX_LINE_BYTES
-        ):
+        if not self._forward and len(matches) == limit and scanned_to < end and lane.stretch > MAX_LINE_BYTES:
             # Backward, the last hits come first: search smaller sections.
             lane.stretch //= 8
             return
@@ -183,9 +172,7 @@ class Search:
         lane.stretch = min(_MAX_RANGE_BYTES, lane.stretch * 4)
         await self._thread(self._set_order, lane)
 
-    async def _find_matches(
-        self, lane: _Lane, begin: int, end: int, limit: int
-    ) -> tuple[list[PatternMatch], int]:
+    async def _find_matches(self, lane: _Lane, begin: int, end: int, limit: int) -> tuple[list[PatternMatch], int]:
         """The matches in a section of a lane, and how far the search got; empty for a file that cannot be opened."""
         try:
             fd = await self._thread(lane.source.open_fd)
@@ -226,9 +213,7 @@ class Search:
         chunk = lane.source.read(Position(begin), min(MAX_LINE_BYTES, line.end - begin))
         data = chunk.data
         skip = 0 if begin == line.begin else _character_start(data)
-        stop = (
-            character_boundary(data, skip, len(data)) if begin + len(data) < line.end else len(data)
-        )
+        stop = character_boundary(data, skip, len(data)) if begin + len(data) < line.end else len(data)
         offset_in_line = begin + skip - line.begin
         key, first_time = self._key(lane, line.begin)
         newline = lane.source.read(Position(line.end), 1)

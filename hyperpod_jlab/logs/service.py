@@ -11,13 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Self, TypeVar
 
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    StorageError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, StorageError, UnreachableError
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
@@ -25,14 +19,7 @@ from hyperpod_jlab.logs.cursor import Cursor, run_mark
 from hyperpod_jlab.logs.export import as_archive
 from hyperpod_jlab.logs.follow import Feed, Follower, FollowOptions, Hub
 from hyperpod_jlab.logs.histogram import Histogram, count_bytes
-from hyperpod_jlab.logs.history import (
-    cursor_at,
-    end_cursor,
-    end_position,
-    read_forward,
-    start_of_tail,
-    start_since,
-)
+from hyperpod_jlab.logs.history import cursor_at, end_cursor, end_position, read_forward, start_of_tail, start_since
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch, LogLine
 from hyperpod_jlab.logs.pattern import Matcher, parse_pattern
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
@@ -186,9 +173,7 @@ def check_limit(limit: int) -> None:
 
 
 def _out_of_range(field: str, number: int, minimum: int) -> InvalidInputError:
-    return InvalidInputError(
-        f"{field} must be at least {minimum}, not {number}", detail={"field": field}
-    )
+    return InvalidInputError(f"{field} must be at least {minimum}, not {number}", detail={"field": field})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -208,9 +193,7 @@ class LogView:
             this run.
     """
 
-    def __init__(
-        self, request: LogRequest, sources: SourceSet, reasons: AttemptReasonLookup | None = None
-    ) -> None:
+    def __init__(self, request: LogRequest, sources: SourceSet, reasons: AttemptReasonLookup | None = None) -> None:
         request.check()
         self._attempt_reasons = None if reasons is None else _AttemptReasons(reasons)
         self.request = request
@@ -244,19 +227,11 @@ class LogView:
 
     def streams(self) -> list[Stream]:
         """The requested streams that exist now."""
-        return [
-            stream
-            for stream in self.sources.streams(self.request.attempt)
-            if self.is_wanted(stream)
-        ]
+        return [stream for stream in self.sources.streams(self.request.attempt) if self.is_wanted(stream)]
 
     def start(self) -> Cursor:
         """The start; with a pattern and `tail` the caller must search instead."""
-        return (
-            self.start_cursor
-            if self.start_cursor is not None
-            else self.check_own_cursor(self._find_start())
-        )
+        return self.start_cursor if self.start_cursor is not None else self.check_own_cursor(self._find_start())
 
     def check_own_cursor(self, cursor: Cursor) -> Cursor:
         """The same cursor, after a check that it belongs to this run."""
@@ -265,9 +240,7 @@ class LogView:
     def _find_start(self) -> Cursor:
         if self.request.tail is not None:
             streams = self.streams()
-            return start_of_tail(
-                self.sources, streams, end_cursor(self.sources, streams), self.request.tail
-            )[0]
+            return start_of_tail(self.sources, streams, end_cursor(self.sources, streams), self.request.tail)[0]
         if self.request.since is not None:
             return start_since(self.sources, self.streams(), self.request.since)
         return Cursor()
@@ -288,9 +261,7 @@ class LogView:
         if node is None or not self._ranks or any(rank // per_node == node for rank in self._ranks):
             return
         last = (node + 1) * per_node - 1
-        own_text = (
-            f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
-        )
+        own_text = f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
         raise InvalidInputError(
             f"rank {min(self._ranks)} is not on node {node}"
             if len(self._ranks) == 1
@@ -303,9 +274,7 @@ class LogView:
     async def format_batch(self, batch: LogBatch) -> LogBatch:
         """The batch with only the requested lines shown, and with the reasons for attempts."""
         if any(_opens_attempt(block) for block in batch.blocks):
-            batch = LogBatch(
-                batch.start, [await self._with_attempt_reason(block) for block in batch.blocks]
-            )
+            batch = LogBatch(batch.start, [await self._with_attempt_reason(block) for block in batch.blocks])
         if self.matcher is None and all(block.origin.rank is not None for block in batch.blocks):
             return batch
         return LogBatch(batch.start, [await self._filter_block(block) for block in batch.blocks])
@@ -317,11 +286,7 @@ class LogView:
         index, attempt = block.origin.stream.child, block.origin.stream.without_child.attempt
         run_id = self.request.run_id if index is None else f"{self.request.run_id}.{index}"
         reason = await self._attempt_reasons.get(run_id, attempt - 1)
-        return (
-            block
-            if reason is None
-            else block.with_mark(Mark("attempt", f"{block.mark.text}: {reason}"))
-        )
+        return block if reason is None else block.with_mark(Mark("attempt", f"{block.mark.text}: {reason}"))
 
     async def _filter_block(self, block: LineBlock) -> LineBlock:
         selected: Sequence[int] | None = None
@@ -330,9 +295,7 @@ class LogView:
         data = block.chunk.data
         if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
             prefix = LAUNCHER_LINE.decode()
-            selected = [
-                index for index, text in enumerate(block.texts()) if not text.startswith(prefix)
-            ]
+            selected = [index for index, text in enumerate(block.texts()) if not text.startswith(prefix)]
         if self.matcher is None or selected == []:
             return block if selected is None else block.select_segments(selected)
         if self.matcher.excludes(data, block.begin, block.end):
@@ -371,9 +334,7 @@ def _opens_attempt(block: LineBlock) -> bool:
 # Search for the log service: limits from cursors, cursors for hits.
 
 
-async def search(
-    log_view: LogView, thread: Thread, direction: Direction, limit: int, seconds: float
-) -> SearchResult:
+async def search(log_view: LogView, thread: Thread, direction: Direction, limit: int, seconds: float) -> SearchResult:
     """Search a view's lines, see `LogService.search`.
 
     Raises:
@@ -387,17 +348,13 @@ async def search(
     try:
         hits = await searching.run(limit, seconds)
         hits_found = tuple([await thread(_hit, log_view, streams, hit) for hit in hits])
-        next_cursor = (
-            None if searching.complete else searching.cursor_after_hits(start_cursor).text()
-        )
+        next_cursor = None if searching.complete else searching.cursor_after_hits(start_cursor).text()
     finally:
         searching.close()
     return SearchResult(hits_found, next_cursor, searching.scanned)
 
 
-def _lanes(
-    log_view: LogView, streams: list[Stream], direction: Direction
-) -> tuple[list[Stretch], Cursor]:
+def _lanes(log_view: LogView, streams: list[Stream], direction: Direction) -> tuple[list[Stretch], Cursor]:
     """The section to search of each stream, and the cursor for it. Blocking."""
     start_cursor = log_view.start_cursor
     if start_cursor is None:
@@ -407,9 +364,7 @@ def _lanes(
     for stream in streams:
         source = log_view.sources.open(stream)
         position = positions[stream] = end_position(start_cursor, source)
-        begin, end = (
-            (position.offset, source.size()) if direction == "forward" else (0, position.offset)
-        )
+        begin, end = (position.offset, source.size()) if direction == "forward" else (0, position.offset)
         if begin < end:
             lanes.append((source, log_view.sources.origin(stream), begin, end))
     return lanes, log_view.check_own_cursor(Cursor(positions))
@@ -417,9 +372,7 @@ def _lanes(
 
 def _hit(log_view: LogView, streams: list[Stream], hit: Hit) -> SearchHit:
     stream = hit.origin.stream
-    cursor = log_view.check_own_cursor(
-        cursor_at(log_view.sources, streams, stream, hit.position, hit.key[1])
-    )
+    cursor = log_view.check_own_cursor(cursor_at(log_view.sources, streams, stream, hit.position, hit.key[1]))
     own_stream = stream.without_child
     return SearchHit(
         attempt=own_stream.attempt,
@@ -518,17 +471,14 @@ def _size(sources: SourceSet, stream: Stream, record: Activity | None) -> tuple[
 
 def _mark_silent(streams: list[LogStream]) -> list[LogStream]:
     spoken = [
-        log_stream.last_at
-        for log_stream in streams
-        if log_stream.rank is not None and log_stream.last_at is not None
+        log_stream.last_at for log_stream in streams if log_stream.rank is not None and log_stream.last_at is not None
     ]
     newest, first = max(spoken, default=0.0), min(spoken, default=0.0)
     return [
         replace(
             log_stream,
             silent=log_stream.rank is not None
-            and newest - (log_stream.last_at if log_stream.last_at is not None else first)
-            > SILENCE_S,
+            and newest - (log_stream.last_at if log_stream.last_at is not None else first) > SILENCE_S,
         )
         for log_stream in streams
     ]
@@ -550,9 +500,7 @@ def check_choice(run: Run, request: LogRequest) -> None:
         raise no_such_log(run.run_id, f"rank {max(request.ranks)}", valid_text)
     if request.node is not None and request.node >= run.nodes:
         raise no_such_node(run, str(request.node))
-    if (
-        request.attempt is not None and not run.children
-    ):  # an array's children have their own attempts
+    if request.attempt is not None and not run.children:  # an array's children have their own attempts
         last = run.status.attempts[-1].number if run.status.attempts else 0
         # An attempt that has not started yet can be awaited.
         if request.attempt > last and (run.status.ended or not request.follow):
@@ -580,11 +528,7 @@ def no_such_node(run: Run, node: str) -> NotFoundError:
     """The error for a node, by rank or name, that the run does not have."""
     valid_text = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
     names = node_names(run)
-    return no_such_log(
-        run.run_id,
-        f"node {node[:60]}",
-        valid_text + (f" ({', '.join(names[:8])})" if names else ""),
-    )
+    return no_such_log(run.run_id, f"node {node[:60]}", valid_text + (f" ({', '.join(names[:8])})" if names else ""))
 
 
 def no_such_log(run_id: str, subject: str, valid_text: str | None = None) -> NotFoundError:
@@ -599,16 +543,7 @@ def no_such_log(run_id: str, subject: str, valid_text: str | None = None) -> Not
     return NotFoundError(f"{run_id} has no {subject}", code="no_such_log", hint=hint)
 
 
-__all__ = [
-    "LogBatch",
-    "LogCatalog",
-    "LogLine",
-    "LogPage",
-    "LogRequest",
-    "LogService",
-    "SearchHit",
-    "SearchResult",
-]
+__all__ = ["LogBatch", "LogCatalog", "LogLine", "LogPage", "LogRequest", "LogService", "SearchHit", "SearchResult"]
 
 T = TypeVar("T")
 
@@ -707,12 +642,7 @@ class LogService:
         if rank is None and node is None:
             rank = 0
         request = LogRequest(
-            run_id,
-            attempt,
-            node,
-            () if rank is None else (rank,),
-            node_logs=rank is None,
-            follow=follow,
+            run_id, attempt, node, () if rank is None else (rank,), node_logs=rank is None, follow=follow
         )
         async with await self._view(request) as log_view:
             if isinstance(log_view.sources, ArrayStreams):
@@ -720,9 +650,7 @@ class LogService:
             stream = await self._raw_stream(log_view)
             cursor = Cursor()
             if follow:
-                follower = Follower(
-                    self.hub, self._feed(log_view), cursor, stream.__eq__, FollowOptions(exact=True)
-                )
+                follower = Follower(self.hub, self._feed(log_view), cursor, stream.__eq__, FollowOptions(exact=True))
                 async with aclosing(self._follow_until_end(log_view, follower)) as batches:
                     async for batch in batches:
                         cursor = batch.end_position
@@ -762,9 +690,7 @@ class LogService:
             histogram = await self.hub.thread(count_bytes, log_view.sources, streams, buckets)
             if log_view.matcher is None or histogram.begin is None:
                 return histogram
-            found = await search(
-                log_view, self.hub.thread, "forward", _HISTOGRAM_HITS, _HISTOGRAM_SECONDS
-            )
+            found = await search(log_view, self.hub.thread, "forward", _HISTOGRAM_HITS, _HISTOGRAM_SECONDS)
         matches = [0] * buckets
         times = [hit.time for hit in found.hits if hit.time is not None]
         for time_found in times:
@@ -782,9 +708,7 @@ class LogService:
             await self._catch_up_logs(run_id, follow=True)
         return await self.hub.thread(lambda: log_streams(self._catalog.sources(run_id)))
 
-    async def page(
-        self, request: LogRequest, direction: Direction = "backward", limit: int = 200
-    ) -> LogPage:
+    async def page(self, request: LogRequest, direction: Direction = "backward", limit: int = 200) -> LogPage:
         """Some lines before or after the request's cursor (None: from the end, or from the start).
 
         After 10 s of reading and searching there may be fewer, or none; the page's cursors then lead on.
@@ -800,11 +724,7 @@ class LogService:
             return await self._backward_page(log_view, limit)
 
     async def search(
-        self,
-        request: LogRequest,
-        direction: Direction = "forward",
-        limit: int = 200,
-        seconds: float = 10.0,
+        self, request: LogRequest, direction: Direction = "forward", limit: int = 200, seconds: float = 10.0
     ) -> SearchResult:
         """Lines that match the request's `grep`, from its cursor on (None: from the start, or from the end).
 
@@ -839,8 +759,7 @@ class LogService:
         if not follow:
             return
         options = FollowOptions(
-            collapse=log_view.request.collapse,
-            partial=log_view.request.partial and log_view.matcher is None,
+            collapse=log_view.request.collapse, partial=log_view.request.partial and log_view.matcher is None
         )
         follower = Follower(self.hub, self._feed(log_view), cursor, log_view.is_wanted, options)
         async with aclosing(self._follow_until_end(log_view, follower)) as batches:
@@ -853,9 +772,7 @@ class LogService:
             await asyncio.sleep(delay)
             with contextlib.suppress(HyperpodError):  # it was just deleted
                 # Reload: the state of an array with very many children may be outdated.
-                log_view.sources = await self.hub.thread(
-                    self._catalog.sources, log_view.request.run_id
-                )
+                log_view.sources = await self.hub.thread(self._catalog.sources, log_view.request.run_id)
             async with aclosing(self._history(log_view, cursor, flush=True)) as batches:
                 async for batch in batches:
                     cursor = batch.end_position
@@ -863,14 +780,8 @@ class LogService:
 
     async def _find_start_cursor(self, log_view: LogView) -> Cursor:
         request = log_view.request
-        if (
-            log_view.start_cursor is None
-            and request.tail is not None
-            and log_view.matcher is not None
-        ):
-            result = await search(
-                log_view, self.hub.thread, "backward", max(1, request.tail), float("inf")
-            )
+        if log_view.start_cursor is None and request.tail is not None and log_view.matcher is not None:
+            result = await search(log_view, self.hub.thread, "backward", max(1, request.tail), float("inf"))
             if result.hits and request.tail:
                 return Cursor.parse(result.hits[-1].cursor)
             return await self.hub.thread(
@@ -878,13 +789,9 @@ class LogService:
             )
         return await self.hub.thread(log_view.start)
 
-    async def _history(
-        self, log_view: LogView, cursor: Cursor, *, flush: bool
-    ) -> AsyncGenerator[LogBatch, None]:
+    async def _history(self, log_view: LogView, cursor: Cursor, *, flush: bool) -> AsyncGenerator[LogBatch, None]:
         streams = await self.hub.thread(log_view.streams)
-        batches = read_forward(
-            log_view.sources, streams, cursor, flush=flush, collapse=log_view.request.collapse
-        )
+        batches = read_forward(log_view.sources, streams, cursor, flush=flush, collapse=log_view.request.collapse)
         async with aclosing(self._steps(batches)) as steps:
             async for batch in steps:
                 yield batch
@@ -897,13 +804,9 @@ class LogService:
     def _feed(self, log_view: LogView) -> Feed:
         return self.hub.feed(log_view.sources.key, log_view.sources)
 
-    async def _follow_until_end(
-        self, log_view: LogView, follower: Follower
-    ) -> AsyncGenerator[LogBatch, None]:
+    async def _follow_until_end(self, log_view: LogView, follower: Follower) -> AsyncGenerator[LogBatch, None]:
         last_activity = _LastActivity()
-        ended = asyncio.create_task(
-            self._wait_ended(log_view, last_activity), name="hyperpod-log-end"
-        )
+        ended = asyncio.create_task(self._wait_ended(log_view, last_activity), name="hyperpod-log-end")
         ended.add_done_callback(lambda _: follower.stop())
         try:
             async with follower:
@@ -975,46 +878,31 @@ class LogService:
                     break
         lines = LogBatch(start, blocks)
         is_complete = is_complete and count < limit
-        return LogPage(
-            lines, start.text(), cursor.text(), at_start=not start.positions, at_end=is_complete
-        )
+        return LogPage(lines, start.text(), cursor.text(), at_start=not start.positions, at_end=is_complete)
 
     async def _backward_page(self, log_view: LogView, limit: int) -> LogPage:
         streams = await self.hub.thread(log_view.streams)
         end = log_view.start_cursor
         if end is None:
-            end = log_view.check_own_cursor(
-                await self.hub.thread(end_cursor, log_view.sources, streams)
-            )
+            end = log_view.check_own_cursor(await self.hub.thread(end_cursor, log_view.sources, streams))
         if log_view.matcher is not None:
             result = await search(log_view, self.hub.thread, "backward", limit, BUDGET_S)
             start = Cursor.parse(result.hits[-1].cursor) if result.hits else end
             at_start = len(result.hits) < limit and result.next is None
             before = start.text() if at_start or result.next is None else result.next
         else:
-            start, count = await self.hub.thread(
-                start_of_tail, log_view.sources, streams, end, limit, _MAX_PAGE_BYTES
-            )
+            start, count = await self.hub.thread(start_of_tail, log_view.sources, streams, end, limit, _MAX_PAGE_BYTES)
             at_start = count < limit
             before = start.text()
         blocks: list[LineBlock] = []
         batches = read_forward(
-            log_view.sources,
-            streams,
-            start,
-            flush=True,
-            end_limit=end,
-            collapse=log_view.request.collapse,
+            log_view.sources, streams, start, flush=True, end_limit=end, collapse=log_view.request.collapse
         )
         async with aclosing(self._steps(batches)) as steps:
             async for batch in steps:
                 blocks += (await log_view.format_batch(batch)).blocks
         return LogPage(
-            LogBatch(start, blocks),
-            before,
-            end.text(),
-            at_start=at_start,
-            at_end=log_view.start_cursor is None,
+            LogBatch(start, blocks), before, end.text(), at_start=at_start, at_end=log_view.start_cursor is None
         )
 
 

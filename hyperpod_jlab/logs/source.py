@@ -48,9 +48,7 @@ class Activity:
 def read_activity(path: Path, attempt: int, node_rank: int) -> Activity | None:
     """A node's activity record, or None without a valid one. Blocking."""
     try:
-        record = from_json(
-            descent.read(path, _MAX_FOREIGN if descent.is_foreign(path) else _MAX_RECORD)
-        )
+        record = from_json(descent.read(path, _MAX_FOREIGN if descent.is_foreign(path) else _MAX_RECORD))
         streams = {
             Stream(attempt, node_rank, None if name == "node" else int(name)): _stream(entry)
             for name, entry in record["streams"].items()

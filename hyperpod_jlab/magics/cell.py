@@ -21,13 +21,7 @@ from hyperpod_jlab.capture.notebook import Notebook as NotebookFile
 from hyperpod_jlab.cli.following import end_text, raise_unless_succeeded, wait_for_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.sending import (
-    SubmitMode,
-    interruption_error,
-    print_findings,
-    print_preview,
-    sending_options,
-)
+from hyperpod_jlab.cli.sending import SubmitMode, interruption_error, print_findings, print_preview, sending_options
 from hyperpod_jlab.cli.spec_options import (
     ProgramCommand,
     add_spec_options,
@@ -82,9 +76,7 @@ def parse_names(text: str) -> Names:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            code = compile(
-                text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
-            )
+            code = compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return Names(has_open_names=True)
     used_names: set[str] = set()
@@ -103,10 +95,7 @@ def parse_names(text: str) -> Names:
         elif step.opname == "IMPORT_STAR" or step.argrepr == "INTRINSIC_IMPORT_STAR":
             is_open = True
     return Names(
-        frozenset(filter(_is_own, used_names)),
-        frozenset(filter(_is_own, late_names)),
-        frozenset(bound),
-        is_open,
+        frozenset(filter(_is_own, used_names)), frozenset(filter(_is_own, late_names)), frozenset(bound), is_open
     )
 
 
@@ -180,9 +169,7 @@ class CellSource:
     findings: tuple[Finding, ...]
 
 
-def cell_source(
-    cell: KernelCell, selection: Mapping[str, Any], *, rerun: bool = False
-) -> CellSource:
+def cell_source(cell: KernelCell, selection: Mapping[str, Any], *, rerun: bool = False) -> CellSource:
     """Put the cell at its position in the notebook or, without a file, among the kernel's inputs.
 
     Args:
@@ -206,11 +193,7 @@ def cell_source(
     earlier_cells = [other_cell for other_cell in chosen if not _is_job(other_cell)]
     cell_numbers = [*(other_cell.number for other_cell in earlier_cells), own_cell.number]
     return CellSource(
-        source={
-            "kind": "notebook",
-            "path": _display_path(notebook.path),
-            "cells": ",".join(map(str, cell_numbers)),
-        },
+        source={"kind": "notebook", "path": _display_path(notebook.path), "cells": ",".join(map(str, cell_numbers))},
         content=_content(notebook, cell_numbers),
         findings=(
             *_excluded_findings(chosen),
@@ -238,38 +221,21 @@ def _load_notebook(cell: KernelCell, *, rerun: bool) -> tuple[NotebookFile, int]
 
 def _with_cell(notebook: NotebookFile, cell: KernelCell) -> tuple[NotebookFile, int]:
     cells: list[CodeCell] = list(notebook.cells)
-    same_id_indices = [
-        n for n, other_cell in enumerate(cells) if cell.id is not None and other_cell.id == cell.id
-    ]
-    same_text_indices = [
-        n for n, other_cell in enumerate(cells) if other_cell.text.strip() == cell.text.strip()
-    ]
-    matching_indices = [
-        *same_id_indices,
-        *(same_text_indices if len(same_text_indices) == 1 else []),
-    ]
+    same_id_indices = [n for n, other_cell in enumerate(cells) if cell.id is not None and other_cell.id == cell.id]
+    same_text_indices = [n for n, other_cell in enumerate(cells) if other_cell.text.strip() == cell.text.strip()]
+    matching_indices = [*same_id_indices, *(same_text_indices if len(same_text_indices) == 1 else [])]
     index = matching_indices[0] if matching_indices else len(cells)
     template_cell = cells[index] if matching_indices else CodeCell(index + 1, "", frozenset(), None)
-    cells[index : index + 1] = [
-        replace(template_cell, text=cell.text, id=cell.id or template_cell.id)
-    ]
+    cells[index : index + 1] = [replace(template_cell, text=cell.text, id=cell.id or template_cell.id)]
     return NotebookFile(notebook.path, tuple(cells), notebook.other_ids), index
 
 
-def _chosen(
-    notebook: NotebookFile, own_cell: CodeCell, selection: Mapping[str, Any]
-) -> tuple[CodeCell, ...]:
+def _chosen(notebook: NotebookFile, own_cell: CodeCell, selection: Mapping[str, Any]) -> tuple[CodeCell, ...]:
     if not selection:
         return ()
     source = parse(NotebookSource, {"kind": "notebook", "path": notebook.path.name, **selection})
-    chosen = [
-        other_cell
-        for other_cell in select_cells(notebook, source)
-        if other_cell.number != own_cell.number
-    ]
-    later_numbers = [
-        other_cell.number for other_cell in chosen if other_cell.number > own_cell.number
-    ]
+    chosen = [other_cell for other_cell in select_cells(notebook, source) if other_cell.number != own_cell.number]
+    later_numbers = [other_cell.number for other_cell in chosen if other_cell.number > own_cell.number]
     if later_numbers:
         raise InvalidInputError(
             f"cell {later_numbers[0]} is below this one, which is cell {own_cell.number}; cells run in the order of the notebook",
@@ -341,16 +307,11 @@ def _name_findings(
     cell: KernelCell, notebook: NotebookFile, own_cell: CodeCell, earlier_cells: Sequence[CodeCell]
 ) -> list[Finding]:
     """A warning about names that the kernel has and the job will not have."""
-    undefined = (
-        find_missing_names(cell_names(other_cell) for other_cell in (*earlier_cells, own_cell))
-        & cell.names
-    )
+    undefined = find_missing_names(cell_names(other_cell) for other_cell in (*earlier_cells, own_cell)) & cell.names
     if not undefined:
         return []
     missing_sorted = sorted(undefined)
-    program = ", ".join(missing_sorted[:_MAX_SHOWN]) + (
-        ", ..." if len(missing_sorted) > _MAX_SHOWN else ""
-    )
+    program = ", ".join(missing_sorted[:_MAX_SHOWN]) + (", ..." if len(missing_sorted) > _MAX_SHOWN else "")
     needed_cells = _find_defining_cells(undefined, notebook, own_cell)
     hint = "define them in the cell: a job starts with an empty namespace"
     if needed_cells:
@@ -367,9 +328,7 @@ def _name_findings(
     ]
 
 
-def _find_defining_cells(
-    undefined: set[str], notebook: NotebookFile, own_cell: CodeCell
-) -> list[int]:
+def _find_defining_cells(undefined: set[str], notebook: NotebookFile, own_cell: CodeCell) -> list[int]:
     """Numbers of the cells above that together define the names; empty when a name has no defining cell."""
     earlier_names: dict[int, Names] = {
         other_cell.number: cell_names(other_cell)
@@ -456,9 +415,7 @@ def run_cell(
         raise RuntimeError("there is no cell")
     if target is not None and (not target.isidentifier() or keyword.iskeyword(target)):
         raise InvalidInputError(
-            f"-o: '{target[:60]}' is not a Python name",
-            code="usage",
-            detail={"option": "--run", "field": "target"},
+            f"-o: '{target[:60]}' is not a Python name", code="usage", detail={"option": "--run", "field": "target"}
         )
     base = current_folder()
     accept_cost = options.pop("accept_cost")
@@ -493,9 +450,7 @@ def _secrets(request: Request) -> dict[str, str]:
     return read_local_secrets([name for name, is_known in secrets.items() if not is_known], None)
 
 
-async def _submit(
-    hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation
-) -> str:
+async def _submit(hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation) -> str:
     steps: list[Step] = []
     call.on_interrupt = lambda: interruption_error(hyperpod, request, steps)
 
@@ -506,9 +461,7 @@ async def _submit(
     return await hyperpod.submitter.submit(request, steps.append, show_preview)
 
 
-def _follow_to_end(
-    run_id: str, submit_mode: SubmitMode, call: CellInvocation, target: str | None
-) -> None:
+def _follow_to_end(run_id: str, submit_mode: SubmitMode, call: CellInvocation, target: str | None) -> None:
     """Show the run, and apply the other options to it.
 
     Raises:
@@ -518,9 +471,7 @@ def _follow_to_end(
         call.announce(run_id, target)
     if submit_mode.wait or submit_mode.follow:
         request = LogRequest(run_id, follow=True)
-        run = with_services(
-            lambda hyperpod: wait_for_end(hyperpod, request, with_log=submit_mode.follow)
-        )
+        run = with_services(lambda hyperpod: wait_for_end(hyperpod, request, with_log=submit_mode.follow))
         if call.as_json:
             print_json(run)
         raise_unless_succeeded(run)

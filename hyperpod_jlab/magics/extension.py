@@ -107,9 +107,7 @@ def run_command(command: click.Command, name: str, argv: Sequence[str], call: In
 
     # The context tells the kernel which cell the output belongs to.
     context = contextvars.copy_context()
-    threading.Thread(
-        target=context.run, args=(coroutine_function,), name="hyperpod_jlab", daemon=True
-    ).start()
+    threading.Thread(target=context.run, args=(coroutine_function,), name="hyperpod_jlab", daemon=True).start()
     try:
         finished.result()
     except KeyboardInterrupt:
@@ -220,8 +218,7 @@ def _split_line(line: str) -> list[str]:
 
 def _unclosed(error: ValueError) -> HyperpodError:
     return CommandLineError(
-        f"the line cannot be read: {str(error).lower()}",
-        hint="put a \\ before a literal quotation mark",
+        f"the line cannot be read: {str(error).lower()}", hint="put a \\ before a literal quotation mark"
     )
 
 
@@ -253,9 +250,7 @@ def _matcher(context: CompletionContext) -> SimpleMatcherResult:
     # Text before one of IPython's delimiters, as in --launcher=to, is not part of the fragment.
     cut_length = len(fragment) - len(context.token) if fragment.endswith(context.token) else 0
     completions = [
-        SimpleCompletion(
-            text=item.value[cut_length:] if _holds(item, fragment[:cut_length]) else item.value
-        )
+        SimpleCompletion(text=item.value[cut_length:] if _holds(item, fragment[:cut_length]) else item.value)
         for item in items
     ]
     return {
@@ -287,15 +282,13 @@ def _command(magic: str) -> click.Command:
     return cli
 
 
-def _completions(
-    command: click.Command, name: str, argv: list[str], incomplete: str
-) -> list[CompletionItem]:
+def _completions(command: click.Command, name: str, argv: list[str], incomplete: str) -> list[CompletionItem]:
     if "--" in argv:
         return []
     try:
-        completions: Iterable[CompletionItem] = ShellComplete(
-            command, {}, name, "_HYPERPOD_COMPLETE"
-        ).get_completions(argv, incomplete)
+        completions: Iterable[CompletionItem] = ShellComplete(command, {}, name, "_HYPERPOD_COMPLETE").get_completions(
+            argv, incomplete
+        )
         # IPython itself completes file names.
         return [item for item in completions if item.type == "plain"]
     except Exception:  # noqa: BLE001 - see the module's docstring

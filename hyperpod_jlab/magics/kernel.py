@@ -63,27 +63,19 @@ def restore_exact_text(sent: Iterable[str], line: str, body: str) -> str:
     """
     for text in sent:
         lines = text.split("\n")
-        index = next(
-            (n for n, line_text in enumerate(lines) if line_text.lstrip().startswith(MAGIC)), None
-        )
-        if index is None or any(
-            line_text.strip() and not line_text.startswith("%%") for line_text in lines[:index]
-        ):
+        index = next((n for n, line_text in enumerate(lines) if line_text.lstrip().startswith(MAGIC)), None)
+        if index is None or any(line_text.strip() and not line_text.startswith("%%") for line_text in lines[:index]):
             continue
         if "\n".join(lines[index + 1 :]).strip() == body.strip():
             # Another magic above it, such as %%time, applies to the kernel and not to the job.
-            preceding_lines = [
-                "" if line_text.strip() else line_text for line_text in lines[:index]
-            ]
+            preceding_lines = ["" if line_text.strip() else line_text for line_text in lines[:index]]
             return "\n".join([*preceding_lines, *lines[index:]])
     return f"{MAGIC} {line}".rstrip() + f"\n{body}"
 
 
 def _notebook(names: dict[str, Any]) -> Path | None:
     """The notebook's file: from VS Code, from Jupyter's session, or the same name in this folder."""
-    for path in _candidate_paths(
-        names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")
-    ):
+    for path in _candidate_paths(names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")):
         if path.suffix == ".ipynb" and path.is_file():
             return path
     return None
@@ -94,7 +86,5 @@ def _candidate_paths(*candidates: object) -> Iterator[Path]:
         if isinstance(text, str) and text:
             path = Path(text)
             yield path
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # the folder no longer exists; the command itself reports that
+            with contextlib.suppress(FileNotFoundError):  # the folder no longer exists; the command itself reports that
                 yield Path.cwd() / path.name.removeprefix("RTC:")

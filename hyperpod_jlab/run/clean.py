@@ -14,12 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    NotFoundError,
-    StorageDeniedError,
-)
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.core.run import ENDED, Run
 from hyperpod_jlab.run.listing import RunFilter
 from hyperpod_jlab.run.service import Runs
@@ -123,9 +118,7 @@ class Cleaner:
             if not is_old or (keep_failed and run.state == "failed"):
                 active_ids.append(run)
             elif not Path(run.bundle).is_relative_to(self._partition.folder):
-                blocked.append(
-                    KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate")
-                )
+                blocked.append(KeptRun(run.run_id, "it is in an old layout; run: hpj storage migrate"))
             elif run.run_id in needed_by:
                 blocked.append(KeptRun(run.run_id, f"{needed_by[run.run_id]} waits for it"))
             else:
@@ -158,9 +151,7 @@ class Cleaner:
                 with contextlib.suppress(HyperpodError):  # its leftovers on the cluster
                     await self._runs.act(old_run.run.run_id, "cancel", wait=False)
         live_ids = {run.run_id for run in runs if run.state not in ENDED}
-        environments = [
-            folder for folder in plan.environments if not live_ids & _users_of(folder).keys()
-        ]
+        environments = [folder for folder in plan.environments if not live_ids & _users_of(folder).keys()]
         others = (*plan.staging, *plan.secrets, *environments)
         return await asyncio.to_thread(self._remove, removable, others)
 
@@ -188,11 +179,7 @@ class Cleaner:
         elif run_id in needed_by:
             reason = f"{needed_by[run_id]} waits for it"
         if reason is not None:
-            raise ConflictError(
-                f"{run_id} cannot be deleted: {reason}",
-                code="wrong_state",
-                detail={"run_id": run_id},
-            )
+            raise ConflictError(f"{run_id} cannot be deleted: {reason}", code="wrong_state", detail={"run_id": run_id})
         plan = CleanPlan((OldRun(run, 0),), (), (), 0, 0, 0)
         for problem in await self.carry_out(plan):
             raise problem
@@ -205,9 +192,7 @@ class Cleaner:
                 # A damaged or private run has no readable spec; a run that was just removed needs
                 # nothing.
                 with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
-                    needed_by |= dict.fromkeys(
-                        self._runs.bundle(run.run_id).spec().after, run.run_id
-                    )
+                    needed_by |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
         return needed_by
 
     def _measure(self, removable: list[Run], blocked: list[KeptRun]) -> CleanPlan:
@@ -278,11 +263,7 @@ class Cleaner:
 
 def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
     """Secrets that ended runs left behind; an interrupted submit still needs its own when it is sent again."""
-    folders = (
-        Path(run.bundle) / "secrets"
-        for run in runs
-        if run.status.reason_code != "submit_interrupted"
-    )
+    folders = (Path(run.bundle) / "secrets" for run in runs if run.status.reason_code != "submit_interrupted")
     return tuple(folder for folder in folders if descent.is_folder(folder))
 
 

@@ -44,13 +44,9 @@ def recapture(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
         if entry["path"].startswith(_WORK):
             name = entry["path"].removeprefix(_WORK)
             size = descent.state(file).st_size
-            project.append(
-                ProjectFile(name, str(file), size, entry["executable"], digest=entry["digest"])
-            )
+            project.append(ProjectFile(name, str(file), size, entry["executable"], digest=entry["digest"]))
         else:
-            files.append(
-                CodeFile(entry["path"], _bytes_of(bundle, file, entry), entry["executable"])
-            )
+            files.append(CodeFile(entry["path"], _bytes_of(bundle, file, entry), entry["executable"]))
     return Captured(
         name=spec.name or head.name,
         files=tuple(files),

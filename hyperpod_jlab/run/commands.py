@@ -57,24 +57,9 @@ List runs, newest first: your own, or those of all users with --all-users.
 A run whose folder cannot be read is listed with the state 'unknown' and the reason.
 """
 
-_EXAMPLES = (
-    "hpj runs",
-    "hpj runs --state running,waiting --cluster ml-slurm",
-    "hpj runs --limit 20 --json",
-)
+_EXAMPLES = ("hpj runs", "hpj runs --state running,waiting --cluster ml-slurm", "hpj runs --limit 20 --json")
 
-_TITLES = (
-    "RUN",
-    "NAME",
-    "CLUSTER",
-    "STATE",
-    "NODES",
-    "SUBMITTED",
-    "RAN",
-    "COST",
-    "NEWEST",
-    "REASON",
-)
+_TITLES = ("RUN", "NAME", "CLUSTER", "STATE", "NODES", "SUBMITTED", "RAN", "COST", "NEWEST", "REASON")
 _NARROW = (
     *(("NAME", 16), ("NODES", 0), ("CLUSTER", 0), ("SUBMITTED", 0)),
     *(("NEWEST", 20), ("RAN", 0), ("USER", 8), ("NEWEST", 10), ("NAME", 6), ("COST", 0)),
@@ -95,33 +80,15 @@ _READERS = 4
     multiple=True,
     help=f"Show only runs in this state ({', '.join(STATES)}). Separate several with commas. Repeatable.",
 )
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most this many. Default: all.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Show at most this many. Default: all."
+    "--cursor", metavar="CURSOR", help="Continue after an earlier page: the value of 'next' in its JSON output."
 )
-@click.option(
-    "--cursor",
-    metavar="CURSOR",
-    help="Continue after an earlier page: the value of 'next' in its JSON output.",
-)
-@click.option(
-    "--all-users", is_flag=True, help="Show the runs of all users of the storage partition."
-)
-def runs(
-    cluster: str | None,
-    states: tuple[str, ...],
-    limit: int | None,
-    cursor: str | None,
-    all_users: bool,
-) -> None:
+@click.option("--all-users", is_flag=True, help="Show the runs of all users of the storage partition.")
+def runs(cluster: str | None, states: tuple[str, ...], limit: int | None, cursor: str | None, all_users: bool) -> None:
     """List runs."""
     names = [name.strip() for text in states for name in text.split(",")]
-    run_filter = RunFilter(
-        cluster=cluster,
-        states=check_states(names),
-        everyone=all_users,
-        limit=limit,
-        cursor=cursor,
-    )
+    run_filter = RunFilter(cluster=cluster, states=check_states(names), everyone=all_users, limit=limit, cursor=cursor)
     as_json = invocation().as_json
 
     async def read(hyperpod: Hyperpod) -> tuple[RunPage, dict[str, str], dict[str, Cost]]:
@@ -138,9 +105,7 @@ def runs(
         print_list("runs", documents, listing.next)
         return
     titles: tuple[str, ...] = _TITLES
-    rows: list[tuple[str, ...]] = [
-        _row(run, costs.get(run.run_id), numbers.get(run.run_id)) for run in listing.runs
-    ]
+    rows: list[tuple[str, ...]] = [_row(run, costs.get(run.run_id), numbers.get(run.run_id)) for run in listing.runs]
     if all_users:
         titles = (*titles[:3], "USER", *titles[3:])
         users = [run.user or "-" for run in listing.runs]
@@ -165,9 +130,7 @@ async def _numbers(hyperpod: Hyperpod, listed: Sequence[Run]) -> dict[str, str]:
 
     def read(part: Sequence[Run]) -> dict[str, str]:
         return {
-            run.run_id: format_row(
-                hyperpod.metrics.newest(run.run_id, ended=run.status.ended, deadline=deadline)
-            )
+            run.run_id: format_row(hyperpod.metrics.newest(run.run_id, ended=run.status.ended, deadline=deadline))
             for run in part
         }
 
@@ -234,10 +197,7 @@ class _RunDetails:
 @click.command(
     cls=HpjCommand,
     help=_SHOW_HELP,
-    examples=(
-        *("hpj show last", "hpj show 20261121-120455-k3x9qd --json | jq .spec"),
-        "hpj show ml-cluster",
-    ),
+    examples=(*("hpj show last", "hpj show 20261121-120455-k3x9qd --json | jq .spec"), "hpj show ml-cluster"),
 )
 @click.argument("run", type=RUN)
 def show(run: str) -> None:
@@ -298,14 +258,8 @@ async def _load_details(hyperpod: Hyperpod, text: str) -> _RunDetails:
     has_few_children = 0 < sum((run.children or {}).values()) <= _MAX_CHILDREN
     children = await hyperpod.runs.children(run_id) if has_few_children else ()
     usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
-    access = (
-        await read_access(hyperpod.engines, hyperpod.runs, run_id)
-        if run.state == "running"
-        else None
-    )
-    numbers = await asyncio.to_thread(
-        hyperpod.metrics.summary, run_id, ended=run.status.ended, deadline=Deadline()
-    )
+    access = await read_access(hyperpod.engines, hyperpod.runs, run_id) if run.state == "running" else None
+    numbers = await asyncio.to_thread(hyperpod.metrics.summary, run_id, ended=run.status.ended, deadline=Deadline())
     mlflow = None
     if spec.mlflow.server is not None:
         from hyperpod_jlab.features.mlflow.service import read_mlflow
@@ -342,10 +296,7 @@ def _document(details: _RunDetails) -> dict[str, Any]:
         "shells": details.access.shells if details.access else [],
         "paths": {
             "bundle": {"here": details.run.bundle, "there": details.cluster_path},
-            "partition": {
-                "here": str(paths.local) if paths else None,
-                "there": str(paths.remote) if paths else None,
-            },
+            "partition": {"here": str(paths.local) if paths else None, "there": str(paths.remote) if paths else None},
         },
     }
 
@@ -379,18 +330,12 @@ def _print(details: _RunDetails) -> None:
             ("progress", format_progress(details.numbers.progress)),
             ("newest", format_newest(details.numbers.metrics)),
             *(("alarm", format_alarm(alarm)) for alarm in details.numbers.alarms),
-            (
-                "mlflow",
-                _mlflow(details.mlflow, has_ended=run.status.ended) if details.mlflow else None,
-            ),
+            ("mlflow", _mlflow(details.mlflow, has_ended=run.status.ended) if details.mlflow else None),
             ("used", format_usage(details.usage) if details.usage else None),
             ("cost", format_cost(details.cost) if details.cost else None),
             ("wasted", format_wasted(details.cost) if details.cost else None),
             ("files here", run.bundle),
-            (
-                "files on the cluster",
-                details.cluster_path if details.cluster_path != run.bundle else None,
-            ),
+            ("files on the cluster", details.cluster_path if details.cluster_path != run.bundle else None),
         ]
     )
     if details.cost is not None and details.cost.amount is not None:
@@ -444,10 +389,7 @@ def _print_children(details: _RunDetails) -> None:
     if not counts:
         return
     print("\nchildren: " + ", ".join(f"{count} {state}" for state, count in counts.items()))
-    rows = [
-        (child.run_id, child.state, elapsed(child), child.status.reason or "")
-        for child in details.children
-    ]
+    rows = [(child.run_id, child.state, elapsed(child), child.status.reason or "") for child in details.children]
     print_table(Table(("RUN", "STATE", "RAN", "REASON"), rows))
 
 
@@ -507,14 +449,9 @@ def why(run: str) -> None:
             ("counted", wait_reason.counted),
             (
                 "expected start",
-                None
-                if wait_reason.expected_start is None
-                else format_moment(wait_reason.expected_start),
+                None if wait_reason.expected_start is None else format_moment(wait_reason.expected_start),
             ),
-            (
-                "in use by",
-                "; ".join(_holder(holder) for holder in wait_reason.holders[:_MAX_HOLDERS]),
-            ),
+            ("in use by", "; ".join(_holder(holder) for holder in wait_reason.holders[:_MAX_HOLDERS])),
             ("would start now", _would_start(wait_reason)),
         ]
     )
@@ -523,9 +460,7 @@ def why(run: str) -> None:
 def _queue_position(wait_reason: WaitReason) -> str | None:
     if wait_reason.position is None:
         return None
-    ahead = (
-        f" (before it: {', '.join(wait_reason.ahead[:_MAX_HOLDERS])})" if wait_reason.ahead else ""
-    )
+    ahead = f" (before it: {', '.join(wait_reason.ahead[:_MAX_HOLDERS])})" if wait_reason.ahead else ""
     return f"{wait_reason.position}{ahead}"
 
 
@@ -573,27 +508,18 @@ class _ActionRequest:
     change: Change | None = None
 
 
-def _command(
-    action: ActionKind, text: str, options: Sequence[Callable[..., Any]] = ()
-) -> click.Command:
+def _command(action: ActionKind, text: str, options: Sequence[Callable[..., Any]] = ()) -> click.Command:
     from hyperpod_jlab.core.job_actions import Change, check_change
 
     commands = f"hpj {action} last", f"hpj {action} --jobs 4711 4712_3 --cluster ml-slurm"
     if action == "change":
-        commands = (
-            "hpj change last --time-limit 2h",
-            "hpj change 20261121-120455-k3x9qd --queue long",
-        )
+        commands = ("hpj change last --time-limit 2h", "hpj change 20261121-120455-k3x9qd --queue long")
 
     @click.command(action, cls=HpjCommand, help=f"{text}\n\n{_NAMES}", examples=commands)
     @click.argument("runs", type=RUN, nargs=-1, required=True, metavar="RUN...")
+    @click.option("--jobs", is_flag=True, help="RUN is a job id in the cluster's queue, not a run id.")
     @click.option(
-        "--jobs", is_flag=True, help="RUN is a job id in the cluster's queue, not a run id."
-    )
-    @click.option(
-        "--cluster",
-        type=CLUSTER,
-        help="With --jobs: cluster of the jobs. Default: the configured default cluster.",
+        "--cluster", type=CLUSTER, help="With --jobs: cluster of the jobs. Default: the configured default cluster."
     )
     def command(
         runs: tuple[str, ...],
@@ -629,26 +555,18 @@ _CHANGES = (
     ),
 )
 
-cancel = _command(
-    "cancel",
-    "Cancel runs that are running or waiting. A run that has ended is not changed.",
-)
+cancel = _command("cancel", "Cancel runs that are running or waiting. A run that has ended is not changed.")
 hold = _command("hold", "Hold waiting runs. They do not start until you release them.")
 release = _command("release", "Release held runs, so that they can start.")
 requeue = _command(
-    "requeue",
-    "End the current attempt of runs and start the next one. The run id and the code stay the same.",
+    "requeue", "End the current attempt of runs and start the next one. The run id and the code stay the same."
 )
-change = _command(
-    "change", "Change the time limit or the queue of waiting or running runs.", _CHANGES
-)
+change = _command("change", "Change the time limit or the queue of waiting or running runs.", _CHANGES)
 
 
 def _carry_out(request: _ActionRequest) -> None:
     if request.jobs:
-        _print_jobs(
-            request, with_services(lambda hyperpod: _act_on_jobs(hyperpod, request), asking=True)
-        )
+        _print_jobs(request, with_services(lambda hyperpod: _act_on_jobs(hyperpod, request), asking=True))
     else:
         outcomes = with_services(lambda hyperpod: _act(hyperpod, request), asking=True)
         _print_runs(request.action, outcomes)
@@ -798,9 +716,7 @@ async def _plan(hyperpod: Hyperpod, min_age: float, keep_failed: bool) -> CleanP
     from hyperpod_jlab.run.clean import Cleaner
 
     async with slow_steps("reading runs and code"):
-        return await Cleaner(hyperpod.partition, hyperpod.runs).plan(
-            min_age, keep_failed=keep_failed
-        )
+        return await Cleaner(hyperpod.partition, hyperpod.runs).plan(min_age, keep_failed=keep_failed)
 
 
 async def _clean_carry_out(hyperpod: Hyperpod, plan: CleanPlan) -> list[HyperpodError]:

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hyperpod_jlab.clusters.node_shapes import KnownNode, known_nodes
 from hyperpod_jlab.clusters.prices import read_prices
-from hyperpod_jlab.core.cost import (
-    HOUR_S,
-    Cost,
-    Execution,
-    Price,
-    Prices,
-    Shape,
-    cost_of,
-    share_of_node,
-)
+from hyperpod_jlab.core.cost import HOUR_S, Cost, Execution, Price, Prices, Shape, cost_of, share_of_node
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.quantities import parse_array
@@ -103,36 +94,22 @@ async def read_run_cost(hyperpod: Hyperpod, run_id: str) -> RunCost:
             notes = ("the run had only a part of its nodes, and is charged for that part",)
     if missing:
         cost = replace(cost, amount=None, wasted_amount=None)
-    return RunCost(
-        **vars(cost),
-        run_id=run_id,
-        source=source,
-        gpu_utilization=utilization,
-        notes=(*missing, *notes),
-    )
+    return RunCost(**vars(cost), run_id=run_id, source=source, gpu_utilization=utilization, notes=(*missing, *notes))
 
 
-def _had_parts(
-    executions: Sequence[Execution], shapes: Mapping[str, Shape], default: Shape
-) -> bool:
+def _had_parts(executions: Sequence[Execution], shapes: Mapping[str, Shape], default: Shape) -> bool:
     """Whether an execution had only a part of a node."""
     return any(
-        share_of_node(one, shapes.get(name, default), len(one.nodes)) < 1
-        for one in executions
-        for name in one.nodes
+        share_of_node(one, shapes.get(name, default), len(one.nodes)) < 1 for one in executions for name in one.nodes
     )
 
 
 def _is_behind(executions: Sequence[Execution], run: Run) -> bool:
     """Whether the accounting does not know yet what the records tell: it learns of starts and ends some seconds later."""
-    return len(executions) < len(run.attempts) or (
-        run.status.ended and any(one.ended_at is None for one in executions)
-    )
+    return len(executions) < len(run.attempts) or (run.status.ended and any(one.ended_at is None for one in executions))
 
 
-async def _accounted(
-    hyperpod: Hyperpod, bundle: BundleReader, cluster: str
-) -> list[Execution] | None:
+async def _accounted(hyperpod: Hyperpod, bundle: BundleReader, cluster: str) -> list[Execution] | None:
     if cluster not in hyperpod.settings.clusters:
         return None
     history = hyperpod.engines.get(cluster).history
@@ -161,11 +138,7 @@ def _recorded(bundle: BundleReader, run: Run) -> tuple[list[Execution], tuple[st
 
 
 def executions_of(
-    records: RunRecords,
-    spec: JobSpec | None,
-    *,
-    ended: bool,
-    ends: Mapping[int, float | None] | None = None,
+    records: RunRecords, spec: JobSpec | None, *, ended: bool, ends: Mapping[int, float | None] | None = None
 ) -> list[Execution]:
     """The executions of one run by its records, one for each node.
 
@@ -211,16 +184,12 @@ async def list_costs(hyperpod: Hyperpod, runs: Sequence[Run]) -> dict[str, Cost]
         known = await known_nodes(hyperpod.clusters, cluster, cached_only=True)
         shapes, default = known.shapes, known.only
         types = {shape.instance_type for shape in shapes.values()} | {None}
-        read = await read_prices(
-            hyperpod.clusters, hyperpod.settings, cluster, types, cached_only=True
-        )
+        read = await read_prices(hyperpod.clusters, hyperpod.settings, cluster, types, cached_only=True)
         for run in runs:
             if run.cluster == cluster and run.started_at is not None:
                 executions = arrays.get(run.run_id) if run.children else executions_of_row(run)
                 if executions is not None:
-                    found[run.run_id] = cost_of(
-                        executions, shapes, read.prices, now=time.time(), default=default
-                    )
+                    found[run.run_id] = cost_of(executions, shapes, read.prices, now=time.time(), default=default)
     return found
 
 
@@ -276,11 +245,7 @@ def _utilization(bundle: BundleReader, deadline: Deadline) -> float | None:
     except TooSlowError:
         return None
     values = [
-        value
-        for series in resources.series
-        if series.kind == "gpu"
-        for value in series.values
-        if value is not None
+        value for series in resources.series if series.kind == "gpu" for value in series.values if value is not None
     ]
     return round(sum(values) / len(values), 1) if values else None
 
@@ -336,11 +301,7 @@ class Estimate:
 
 
 async def estimate(
-    hyperpod: Hyperpod,
-    spec: JobSpec,
-    cluster: str,
-    time_limit: int | None,
-    facts: NativeFacts | None = None,
+    hyperpod: Hyperpod, spec: JobSpec, cluster: str, time_limit: int | None, facts: NativeFacts | None = None
 ) -> Estimate:
     """What a run would cost.
 
@@ -362,9 +323,7 @@ async def estimate(
     return replace(found, shares=await _quota_shares(hyperpod, spec, cluster, found))
 
 
-async def _quota_shares(
-    hyperpod: Hyperpod, spec: JobSpec, cluster: str, found: Estimate
-) -> tuple[QuotaShare, ...]:
+async def _quota_shares(hyperpod: Hyperpod, spec: JobSpec, cluster: str, found: Estimate) -> tuple[QuotaShare, ...]:
     """The shares of the scheduler's quotas that a run takes; none if there are none, or the cluster does not answer soon."""
     if not found.gpus:
         return ()
@@ -376,9 +335,7 @@ async def _quota_shares(
                 return _shares_of_hours(await query, found.gpu_hours or 0.0)
             if spec.queue is None or engine.tables is None:
                 return ()
-            queues = await hyperpod.snapshots.last(
-                ("queues", cluster), lambda: hyperpod.queues(cluster)
-            )
+            queues = await hyperpod.snapshots.last(("queues", cluster), lambda: hyperpod.queues(cluster))
             return _shares_of_queue(spec.queue, queues.value, found.gpus)
     except (TimeoutError, HyperpodError):
         return ()
@@ -387,13 +344,7 @@ async def _quota_shares(
 def _shares_of_hours(allowances: Sequence[Allowance], gpu_hours: float) -> tuple[QuotaShare, ...]:
     """The shares of limits of GPU-hours."""
     return tuple(
-        QuotaShare(
-            f"{one.owner} {one.name}",
-            "GPU-hours",
-            one.limit,
-            one.used,
-            round(gpu_hours / one.limit, 4),
-        )
+        QuotaShare(f"{one.owner} {one.name}", "GPU-hours", one.limit, one.used, round(gpu_hours / one.limit, 4))
         for one in allowances
         if one.resource == "gpu" and one.limit
     )
@@ -402,9 +353,7 @@ def _shares_of_hours(allowances: Sequence[Allowance], gpu_hours: float) -> tuple
 def _shares_of_queue(queue: str, queues: Sequence[Queue], gpus: int) -> tuple[QuotaShare, ...]:
     """The shares of a Kueue queue's quotas of accelerators, such as ``nvidia.com/gpu``."""
     return tuple(
-        QuotaShare(
-            f"queue {one.name}", "GPUs", quota.nominal, quota.used, round(gpus / quota.nominal, 4)
-        )
+        QuotaShare(f"queue {one.name}", "GPUs", quota.nominal, quota.used, round(gpus / quota.nominal, 4))
         for one in queues
         if one.name == queue
         for quota in one.quotas
@@ -473,9 +422,7 @@ def estimate_of(
         for shape in candidates
     }
     used = [price for found in node_prices.values() for price, _ in found]
-    rates = [
-        price.price * share for found in node_prices.values() for price, share in found if price
-    ]
+    rates = [price.price * share for found in node_prices.values() for price, share in found if price]
     per_hour = None if None in used or not rates else max(rates) * count
     if per_hour is not None and len(set(rates)) > 1:
         notes = (
@@ -532,19 +479,14 @@ def limit_findings(estimate: Estimate, config: CostConfig, *, accepted: bool) ->
     infinite = float("inf")
     money = infinite if estimate.per_hour and estimate.at_most is None else estimate.at_most
     gpu_hours = infinite if estimate.gpus and estimate.gpu_hours is None else estimate.gpu_hours
-    refusals = (
-        (money, config.refuse_over, estimate.currency),
-        (gpu_hours, config.refuse_gpu_hours_over, "GPU-hours"),
-    )
+    refusals = ((money, config.refuse_over, estimate.currency), (gpu_hours, config.refuse_gpu_hours_over, "GPU-hours"))
     confirmations = (
         (money, config.confirm_over, estimate.currency),
         (gpu_hours, config.confirm_gpu_hours_over, "GPU-hours"),
     )
     for value, limit, unit in refusals:
         if value is not None and limit is not None and value > limit:
-            return [
-                _over("cost_refused", value, limit, unit, "an administrator has set this limit")
-            ]
+            return [_over("cost_refused", value, limit, unit, "an administrator has set this limit")]
     for value, limit, unit in confirmations:
         if not accepted and value is not None and limit is not None and value > limit:
             return [
@@ -595,9 +537,7 @@ def _over(code: str, value: float, limit: float, unit: str, hint: str) -> Findin
             hint=f"set a time limit with --time-limit; {hint}",
             field="time_limit",
         )
-    message = (
-        f"the run may {verb} {value:,.2f} {unit}, which is over the limit of {limit:,.2f} {unit}"
-    )
+    message = f"the run may {verb} {value:,.2f} {unit}, which is over the limit of {limit:,.2f} {unit}"
     return Finding(
         level="error",
         code=code,

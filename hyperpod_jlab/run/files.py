@@ -123,9 +123,7 @@ def _native_script(bundle: BundleReader) -> str | None:
 
 def find_sent_paths(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
     """Candidate paths of a submitted file's bytes, best first: its owner's content store, then the bundle, where the run may have changed them."""
-    stored_file = stored_path(
-        bundle.folder.parents[2], entry["digest"], executable=entry["executable"]
-    )
+    stored_file = stored_path(bundle.folder.parents[2], entry["digest"], executable=entry["executable"])
     return stored_file, bundle.folder / str(entry["path"])
 
 
@@ -137,9 +135,7 @@ def _text(paths: Sequence[Path], name: str) -> str:
             break
         except OSError as error:
             if error.errno == errno.EFBIG:
-                raise UnsupportedError(
-                    f"{name} is too large to be shown", code="too_long"
-                ) from error
+                raise UnsupportedError(f"{name} is too large to be shown", code="too_long") from error
             problem = error.strerror or str(error)
     else:
         raise NotFoundError(f"{name} cannot be read: {problem}", code="no_such_file")
@@ -183,8 +179,7 @@ def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
     try:
         cells = json.loads(code.text(_PLAN))["cells"]
         return tuple(
-            SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"])
-            for entry in cells
+            SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"]) for entry in cells
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         # The run can write to this file.
@@ -199,9 +194,7 @@ def cell_text(code: SentCode, cell: SentCell) -> str | None:
         return None
 
 
-def newest_run_by_cell(
-    partition: Partition, run_ids: Iterable[str]
-) -> dict[str, tuple[str, SentCell]]:
+def newest_run_by_cell(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, SentCell]]:
     """The newest run of each cell id, and the cell as submitted; only cells with a checksum. May block.
 
     Args:

@@ -60,11 +60,7 @@ def check_user(user: str | None) -> None:
 
 
 async def read_ended_jobs(
-    hyperpod: Hyperpod,
-    cluster: str | None,
-    limit: int = PAGE_ROWS,
-    cursor: str | None = None,
-    user: str | None = None,
+    hyperpod: Hyperpod, cluster: str | None, limit: int = PAGE_ROWS, cursor: str | None = None, user: str | None = None
 ) -> EndedJobs:
     """A page of the jobs that have ended on a cluster, as far back as 400 days.
 
@@ -98,11 +94,7 @@ async def read_ended_jobs(
     try:
         async for part in parts:
             notes = notes or notes_of(part)
-            rows += [
-                job
-                for job in part
-                if job.ends_at is not None and job.ends_at <= end and job.state in JOB_ENDED
-            ]
+            rows += [job for job in part if job.ends_at is not None and job.ends_at <= end and job.state in JOB_ENDED]
             if len(rows) > skipped + limit:
                 break
     except HyperpodError as error:

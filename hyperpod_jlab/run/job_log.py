@@ -50,13 +50,8 @@ class JobLog:
             now: Unix seconds; default: the time.
         """
         now = time.time() if now is None else now
-        started = {
-            (job.scheduler_id, job.started_at): job for job in jobs if job.started_at is not None
-        }
-        states = {
-            key: (job.state, job.ends_at if job.state in JOB_ENDED else None)
-            for key, job in started.items()
-        }
+        started = {(job.scheduler_id, job.started_at): job for job in jobs if job.started_at is not None}
+        states = {key: (job.state, job.ends_at if job.state in JOB_ENDED else None) for key, job in started.items()}
         with contextlib.suppress(sqlite3.Error), self._opened() as database:
             # Those that run are always written: the time at which they were seen last is their end if they vanish.
             changed = [
@@ -65,9 +60,7 @@ class JobLog:
                 if state not in JOB_ENDED or self._noted.get(key) != states[key]
             ]
             database.executemany("INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?)", changed)
-            database.execute(
-                "UPDATE jobs SET ended = seen WHERE ended IS NULL AND seen < ?", (now,)
-            )
+            database.execute("UPDATE jobs SET ended = seen WHERE ended IS NULL AND seen < ?", (now,))
             database.execute("DELETE FROM jobs WHERE ended < ?", (now - _KEEP_S,))
             database.commit()
             self._noted = states

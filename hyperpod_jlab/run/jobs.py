@@ -10,12 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hyperpod_jlab.core.cluster import Job, Rows, notes_of
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    StorageError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, StorageError
 from hyperpod_jlab.core.job_actions import MAX_JOBS, ActionKind, Change, JobResult, check_change
 from hyperpod_jlab.core.records import Action
 from hyperpod_jlab.core.run import Run
@@ -55,8 +50,7 @@ async def act_on_jobs(
     job_ids = list(dict.fromkeys(jobs))
     if not 0 < len(job_ids) <= MAX_JOBS:
         raise InvalidInputError(
-            f"{len(job_ids)} jobs are given, but 1 to {MAX_JOBS} are allowed",
-            detail={"field": "jobs"},
+            f"{len(job_ids)} jobs are given, but 1 to {MAX_JOBS} are allowed", detail={"field": "jobs"}
         )
     engine = engines.get(cluster)
     results = {job: _invalid_id_result(job) for job in job_ids if not _ID.fullmatch(job)}
@@ -82,9 +76,7 @@ async def act_on_jobs(
         raise
     results |= {result.scheduler_id: result for result in foreign_results}
     for job, action_started in started.items():
-        await _finish_actions(
-            [action_started], action, change, has_failed=results[job].error is not None
-        )
+        await _finish_actions([action_started], action, change, has_failed=results[job].error is not None)
     return [results[job] for job in job_ids]
 
 
@@ -94,10 +86,7 @@ async def _act_on_foreign_jobs(
     """Act on jobs that are not runs of this storage partition; an engine without external jobs reports them as not found."""
     if engine.job_actions is not None:
         return await engine.job_actions.act_on_jobs(action, jobs, change)
-    return [
-        JobResult(job, NotFoundError(f"job {job[:60]} not found", code="no_such_job"))
-        for job in jobs
-    ]
+    return [JobResult(job, NotFoundError(f"job {job[:60]} not found", code="no_such_job")) for job in jobs]
 
 
 @dataclass(frozen=True)
@@ -130,11 +119,7 @@ async def _start_action(
 
 
 async def _finish_actions(
-    started: Iterable[_StartedAction],
-    action: ActionKind,
-    change: Change | None,
-    *,
-    has_failed: bool,
+    started: Iterable[_StartedAction], action: ActionKind, change: Change | None, *, has_failed: bool
 ) -> None:
     """Update the journals with the results."""
     for item in started:
@@ -148,11 +133,7 @@ async def _finish_actions(
 def _invalid_id_result(job: str) -> JobResult:
     return JobResult(
         job[:60],
-        InvalidInputError(
-            f"'{job[:60]}' is not a job id",
-            hint="list jobs with: hpj jobs",
-            detail={"field": "jobs"},
-        ),
+        InvalidInputError(f"'{job[:60]}' is not a job id", hint="list jobs with: hpj jobs", detail={"field": "jobs"}),
     )
 
 
@@ -171,9 +152,7 @@ def _runs_of(rows: Sequence[Job]) -> Mapping[str, str]:
     return run_ids
 
 
-async def _act_as_run(
-    runs: Runs, job: str, run_id: str, action: ActionKind, change: Change | None
-) -> JobResult | None:
+async def _act_as_run(runs: Runs, job: str, run_id: str, action: ActionKind, change: Change | None) -> JobResult | None:
     """The result; None if the run is on another storage partition."""
     try:
         await runs.act(run_id, action, change, wait=False)
@@ -218,25 +197,16 @@ class JobLinks:
     def _link(self, rows: Sequence[Job]) -> list[Job]:
         self._prefetch({row.run_id for row in rows if row.run_id is not None})
         links = [
-            row
-            if row.run_id is None or self._is_known_run(row.run_id)
-            else replace(row, run_id=None)
-            for row in rows
+            row if row.run_id is None or self._is_known_run(row.run_id) else replace(row, run_id=None) for row in rows
         ]
         ids = {row.run_id for row in rows}
-        self._checked_runs = {
-            run_id: entry for run_id, entry in self._checked_runs.items() if run_id in ids
-        }
+        self._checked_runs = {run_id: entry for run_id, entry in self._checked_runs.items() if run_id in ids}
         return Rows(links, notes_of(rows), rows.as_of if isinstance(rows, Rows) else None)
 
     def _prefetch(self, run_ids: set[str]) -> None:
         """For many unknown runs, list the partition instead of looking up each run in each user's folder."""
         now = time.monotonic()
-        unknown_ids = [
-            run_id
-            for run_id in run_ids
-            if now - self._checked_runs.get(run_id, _NOT_CHECKED)[0] > _TTL_S
-        ]
+        unknown_ids = [run_id for run_id in run_ids if now - self._checked_runs.get(run_id, _NOT_CHECKED)[0] > _TTL_S]
         if len(unknown_ids) <= _MAX_SINGLE_LOOKUPS or not self._partition.shared:
             return
         try:
@@ -251,10 +221,7 @@ class JobLinks:
         if time.monotonic() - checked_at > _TTL_S:
             try:
                 exists = self._partition.has_run(run_id)
-            except (
-                InvalidInputError,
-                StorageError,
-            ):  # not a run id, or the partition cannot be read
+            except (InvalidInputError, StorageError):  # not a run id, or the partition cannot be read
                 exists = False
             self._checked_runs[run_id] = (time.monotonic(), exists)
         return exists

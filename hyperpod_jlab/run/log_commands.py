@@ -72,9 +72,7 @@ class _LogOptions:
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("run", type=RUN)
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until the run ends.")
-@click.option(
-    "--node", metavar="N", help="Show only this node: its number, starting at 0, or its name."
-)
+@click.option("--node", metavar="N", help="Show only this node: its number, starting at 0, or its name.")
 @click.option(
     "--rank",
     "ranks",
@@ -83,20 +81,9 @@ class _LogOptions:
     metavar="RANKS",
     help="Show only these global ranks, such as 0,2-3. Repeatable.",
 )
-@click.option(
-    "--attempt",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Show only this attempt, counted from 1.",
-)
-@click.option(
-    "--tail", type=click.IntRange(min=0), metavar="N", help="Start with the last N lines."
-)
-@click.option(
-    "--since",
-    type=SinceParam(),
-    help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.",
-)
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Show only this attempt, counted from 1.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Start with the last N lines.")
+@click.option("--since", type=SinceParam(), help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.")
 @click.option("--grep", metavar="REGEX", help="Show only lines that match this regular expression.")
 @click.option(
     "--cursor",
@@ -104,9 +91,7 @@ class _LogOptions:
     help="Continue where an earlier call ended: the value of 'cursor' in its last line of JSON output.",
 )
 @click.option(
-    "--raw",
-    is_flag=True,
-    help="Print the exact bytes of one stream: of --rank (default: 0), or of the log of --node.",
+    "--raw", is_flag=True, help="Print the exact bytes of one stream: of --rank (default: 0), or of the log of --node."
 )
 def logs(run: str, **options: Any) -> None:
     """Print logs."""
@@ -156,11 +141,7 @@ async def _raw(hyperpod: Hyperpod, text: str, log_options: _LogOptions) -> None:
     writer_state = Reading(request, _repeat_options(log_options))
     invocation().on_interrupt = writer_state.interruption
     chunks = hyperpod.logs.raw(
-        run.run_id,
-        rank=ranks[0] if ranks else None,
-        node=node,
-        attempt=log_options.attempt,
-        follow=log_options.follow,
+        run.run_id, rank=ranks[0] if ranks else None, node=node, attempt=log_options.attempt, follow=log_options.follow
     )
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -18,13 +18,7 @@ from hyperpod_jlab.logs.service import LogPage as Page
 from hyperpod_jlab.logs.service import LogRequest, LogStream, SearchResult, check_request
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call, Download
-from hyperpod_jlab.server.log_messages import (
-    LogChoice,
-    LogFrame,
-    Number,
-    Subscribe,
-    blocks_of,
-)
+from hyperpod_jlab.server.log_messages import LogChoice, LogFrame, Number, Subscribe, blocks_of
 from hyperpod_jlab.server.requests import RequestModel
 
 MAX_LINES = 2000

@@ -168,11 +168,7 @@ class _Points:
     def point(self, index: int) -> Point:
         value = self.values[index]
         step = self.steps[index]
-        return (
-            None if step < 0 else step,
-            self.times[index],
-            value if math.isfinite(value) else None,
-        )
+        return (None if step < 0 else step, self.times[index], value if math.isfinite(value) else None)
 
 
 @dataclass(frozen=True)
@@ -298,10 +294,7 @@ class RunMetrics:
                 if number == attempt and points.times and rank <= newest.get(name, (rank, None))[0]:
                     newest[name] = (rank, points.point(len(points.times) - 1))
             return MetricSummary(
-                {
-                    name: MetricValue(value, step, moment)
-                    for name, (_, (step, moment, value)) in sorted(newest.items())
-                },
+                {name: MetricValue(value, step, moment) for name, (_, (step, moment, value)) in sorted(newest.items())},
                 self._read_progress(attempt, ended, time.time() if now is None else now),
                 self._current_alarms(),
             )
@@ -341,11 +334,7 @@ class RunMetrics:
                 if known and not chosen:
                     continue
                 picked = chosen if most is None else _thin_out(points, chosen, most)
-                found.append(
-                    MetricSeries(
-                        name, rank, attempt, [points.point(i) for i in picked], len(points.times)
-                    )
-                )
+                found.append(MetricSeries(name, rank, attempt, [points.point(i) for i in picked], len(points.times)))
             ordered = sorted(found, key=lambda one: (one.name, one.rank, one.attempt))
             return ordered, self.cursor
 
@@ -377,9 +366,7 @@ class RunMetrics:
             keys = sorted(self._series)
         so_far = "" if ended else " so far"
         if not keys or any(
-            (not names or name in names)
-            and (not ranks or rank in ranks)
-            and attempt in {None, number}
+            (not names or name in names) and (not ranks or rank in ranks) and attempt in {None, number}
             for number, name, rank in keys
         ):
             return None
@@ -532,24 +519,14 @@ class RunMetrics:
         if document.get("over") is True:
             self._alarms.pop(key, None)
             if code == "hang":  # the rank that was behind may be another one by then
-                for other in [
-                    one
-                    for one in self._alarms
-                    if one[0] == attempt and one[1] == code and one[3] == node
-                ]:
+                for other in [one for one in self._alarms if one[0] == attempt and one[1] == code and one[3] == node]:
                     del self._alarms[other]
         else:
             since = document.get("since")
             if len(self._alarms) >= _MAX_ALARMS:
                 return
             self._alarms.setdefault(
-                key,
-                RunAlarm(
-                    code,
-                    _clean(str(document.get("message", "")), 1000),
-                    rank,
-                    _moment(since) or moment,
-                ),
+                key, RunAlarm(code, _clean(str(document.get("message", "")), 1000), rank, _moment(since) or moment)
             )
 
     # ---- summaries
@@ -581,9 +558,7 @@ class RunMetrics:
                 by_code.setdefault(code, []).append((place, alarm))
         found = []
         for code in ALARM_CODES:
-            alarms = sorted(
-                by_code.get(code, []), key=lambda one: (one[0], one[1].since, one[1].rank or 0)
-            )
+            alarms = sorted(by_code.get(code, []), key=lambda one: (one[0], one[1].since, one[1].rank or 0))
             if alarms:
                 first, others = alarms[0][1], len(alarms) - 1
                 unit = "node" if first.rank is None or code == "hang" else "rank"
@@ -595,9 +570,7 @@ class RunMetrics:
 def _no_numbers(message: str, known: Sequence[object], field: str) -> NotFoundError:
     """The error for a filter that matches nothing, with what it could match."""
     names = ", ".join(map(str, known[:_MAX_KNOWN])) + (", ..." if len(known) > _MAX_KNOWN else "")
-    return NotFoundError(
-        message, code="no_such_number", hint=f"there are: {names}", detail={"field": field}
-    )
+    return NotFoundError(message, code="no_such_number", hint=f"there are: {names}", detail={"field": field})
 
 
 def _moment(value: Any) -> float | None:
@@ -694,18 +667,14 @@ class MetricsCache:
         with self._lock:
             found = self._runs.pop(key, None) or RunMetrics(bundle.records, is_own=bundle.is_own)
             self._runs[key] = found
-            while len(self._runs) > self.MAX_RUNS or (
-                len(self._runs) > 1 and self._points() > self.MAX_POINTS
-            ):
+            while len(self._runs) > self.MAX_RUNS or (len(self._runs) > 1 and self._points() > self.MAX_POINTS):
                 self._runs.popitem(last=False)
             return found
 
     def _points(self) -> int:
         return sum(run.count for run in self._runs.values())
 
-    def summary(
-        self, run_id: str, *, ended: bool, deadline: Deadline | None = None
-    ) -> MetricSummary:
+    def summary(self, run_id: str, *, ended: bool, deadline: Deadline | None = None) -> MetricSummary:
         """The newest numbers of a run; none if its records cannot be read. May block.
 
         Args:
@@ -720,9 +689,7 @@ class MetricsCache:
             return MetricSummary()
         return metrics.summary(ended=ended)
 
-    def newest(
-        self, run_id: str, *, ended: bool, deadline: Deadline | None = None
-    ) -> MetricSummary:
+    def newest(self, run_id: str, *, ended: bool, deadline: Deadline | None = None) -> MetricSummary:
         """As `summary`, but fast and for many runs: without names that were not printed lately. Nothing is kept."""
         try:
             bundle = self._open_bundle(run_id)

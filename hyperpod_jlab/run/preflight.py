@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 
 from hyperpod_jlab.capture.captured import CodeFile
 from hyperpod_jlab.clusters.identity import shared_space
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    UnreachableError,
-    nearest_hint,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, UnreachableError, nearest_hint
 from hyperpod_jlab.core.fields import has_password
 from hyperpod_jlab.core.finding import Finding, Fix, raise_on_error
 from hyperpod_jlab.core.records import ENVIRONMENT_FILE
@@ -38,9 +33,7 @@ FOREIGN_CODE = "foreign_code"
 _MINUTE_S = 60
 
 
-async def preflight(
-    engine: Orchestrator, spec: JobSpec
-) -> tuple[list[Finding], UnreachableError | None]:
+async def preflight(engine: Orchestrator, spec: JobSpec) -> tuple[list[Finding], UnreachableError | None]:
     """The cluster's findings; if it does not answer, a warning with the reason."""
     try:
         return await engine.preflight(spec), None
@@ -116,9 +109,7 @@ async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]
     return [finding] if finding else []
 
 
-async def environment_findings(
-    engine: Orchestrator, spec: JobSpec, files: Sequence[CodeFile]
-) -> list[Finding]:
+async def environment_findings(engine: Orchestrator, spec: JobSpec, files: Sequence[CodeFile]) -> list[Finding]:
     """A captured environment needs the minor version of Python that it was captured with, as far as the cluster's is known."""
     if spec.environment.capture is None or spec.source.kind == "native":
         return []
@@ -194,15 +185,7 @@ def mlflow_findings(given: JobSpec, spec: JobSpec) -> list[Finding]:
         hint = "use --mlflow URI, or set tracking_uri below [mlflow] in the configuration"
     else:
         return []
-    return [
-        Finding(
-            level="error",
-            code="no_mlflow",
-            message=message,
-            hint=hint,
-            field=field,
-        )
-    ]
+    return [Finding(level="error", code="no_mlflow", message=message, hint=hint, field=field)]
 
 
 def time_findings(spec: JobSpec) -> list[Finding]:
@@ -282,11 +265,7 @@ def _has_half_characters(text: str) -> bool:
 
 def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
     """Secrets without a reference need a value on this machine."""
-    missing = [
-        name
-        for name, reference in spec.environment.secrets.items()
-        if not reference and name not in values
-    ]
+    missing = [name for name, reference in spec.environment.secrets.items() if not reference and name not in values]
     return [
         Finding(
             level="error",
@@ -301,8 +280,7 @@ def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
 
 # A variable in a value, as shells and Kubernetes write it; not in the midst of a word, as in a password.
 _REFERENCE = re.compile(
-    r"\$\{[A-Za-z_]\w*(?:[-:#%/^,+=?@][^{}]*)?\}|\$\([A-Z_][A-Z0-9_]*\)|(?<![\w$\\])\$[A-Za-z_]\w*",
-    re.ASCII,
+    r"\$\{[A-Za-z_]\w*(?:[-:#%/^,+=?@][^{}]*)?\}|\$\([A-Z_][A-Z0-9_]*\)|(?<![\w$\\])\$[A-Za-z_]\w*", re.ASCII
 )
 _COMMAND = re.compile(r"\$\([^()]+\)|`[^`]+`")
 _MAX_REFERENCE = 40
@@ -312,9 +290,7 @@ def variable_findings(spec: JobSpec) -> list[Finding]:
     """Values of variables are passed on as they are, so a reference such as ``${TOKEN}`` or a command such as ``$(date)`` stays text."""
     variables = spec.environment.variables
     references = {name: _REFERENCE.findall(value) for name, value in variables.items()}
-    commands = {
-        name: _COMMAND.findall(_REFERENCE.sub("", value)) for name, value in variables.items()
-    }
+    commands = {name: _COMMAND.findall(_REFERENCE.sub("", value)) for name, value in variables.items()}
     found = {
         name: [text[:_MAX_REFERENCE] for text in dict.fromkeys(references[name] + commands[name])]
         for name in variables
@@ -392,9 +368,7 @@ def _missing_run_finding(run_id: str, error: HyperpodError) -> Finding:
     if error.code == "no_such_run":
         message = f"run {run_id} not found; it cannot be waited for"
         return _finding(error.code, message, "list runs with: hpj runs")
-    return _finding(
-        error.code, f"it is not possible to wait for {run_id}: {error.message}", error.hint
-    )
+    return _finding(error.code, f"it is not possible to wait for {run_id}: {error.message}", error.hint)
 
 
 def _never_starts_finding(run: Run, engine: Orchestrator) -> Finding | None:
@@ -407,11 +381,7 @@ def _never_starts_finding(run: Run, engine: Orchestrator) -> Finding | None:
             f"submit both to the same cluster, or wait for it yourself: hpj logs -f {run.run_id}",
         )
     if run.status.ended or failed_states:
-        status_text = (
-            run.state
-            if run.status.ended
-            else f"running, but one of its tasks is {failed_states[0]}"
-        )
+        status_text = run.state if run.status.ended else f"running, but one of its tasks is {failed_states[0]}"
         return _finding(
             "dependency_failed",
             f"{run.run_id} is {status_text}: a run that waits for it would never start",

@@ -49,9 +49,7 @@ class AwsRepairs:
         aws_in: The HyperPod clusters of a region (None: see `aws.session.Aws`).
     """
 
-    def __init__(
-        self, settings: Settings, aws_in: Callable[[str | None], HyperpodClusters]
-    ) -> None:
+    def __init__(self, settings: Settings, aws_in: Callable[[str | None], HyperpodClusters]) -> None:
         self._settings = settings
         self._aws_in = aws_in
         self._active_since: dict[str, float] = {}
@@ -74,18 +72,12 @@ class AwsRepairs:
         hyperpod = config.hyperpod_cluster if config is not None else None
         if scheduler is None or hyperpod is None:
             return observations
-        open_words = [
-            recoverable for recoverable in observations.values() if may_recover(recoverable)
-        ]
+        open_words = [recoverable for recoverable in observations.values() if may_recover(recoverable)]
         losses = [
-            self._loss_time(run, recoverable)
-            for run, recoverable in observations.items()
-            if _has_lost(recoverable)
+            self._loss_time(run, recoverable) for run, recoverable in observations.items() if _has_lost(recoverable)
         ]
         has_losses = bool(losses)
-        if not has_losses and not self._are_runs_active(
-            cluster, any(w.state == "running" for w in open_words)
-        ):
+        if not has_losses and not self._are_runs_active(cluster, any(w.state == "running" for w in open_words)):
             return observations
         seconds = _LIST_TIMEOUT_S if has_losses else _QUICK_TIMEOUT_S
         instances = await self._instances(hyperpod, seconds, max(losses, default=0.0))
@@ -115,9 +107,7 @@ class AwsRepairs:
         """The cached instances, or new ones if they arrive in time; empty if unknown."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._lists.get(
-                    hyperpod, lambda: self._list_instances(hyperpod, since)
-                )
+                return await self._lists.get(hyperpod, lambda: self._list_instances(hyperpod, since))
         except TimeoutError:
             return self._cached_instances(hyperpod)
         except HyperpodError:  # the cluster's page shows the reason
@@ -134,10 +124,7 @@ class AwsRepairs:
         cached = await aws.instances(hyperpod, wait=_LIST_TIMEOUT_S)
         now = time.monotonic()
         is_outdated = not cached.loading and cached.as_of < since
-        if (
-            is_outdated
-            and now - self._refreshed_at.get(hyperpod, float("-inf")) > _REFRESH_INTERVAL_S
-        ):
+        if is_outdated and now - self._refreshed_at.get(hyperpod, float("-inf")) > _REFRESH_INTERVAL_S:
             self._refreshed_at[hyperpod] = now
             cached = await aws.instances(hyperpod, refresh=True, wait=_LIST_TIMEOUT_S)
         # An incomplete list does not prove that an instance is gone.
@@ -148,9 +135,7 @@ def _has_lost(observation: Observation) -> bool:
     """Whether a run waits after an attempt."""
     if not may_recover(observation):
         return False
-    return observation.state == "waiting" and (
-        observation.reason_code == RECOVERING or observation.attempt is not None
-    )
+    return observation.state == "waiting" and (observation.reason_code == RECOVERING or observation.attempt is not None)
 
 
 def _apply_repairs(

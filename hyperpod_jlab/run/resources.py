@@ -58,8 +58,7 @@ class _Sample(BaseModel):
 
 class _LogFolders(BaseModel):
     log_folders: Annotated[
-        list[Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00-\x1f\x7f]*$")]],
-        Field(max_length=64),
+        list[Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00-\x1f\x7f]*$")]], Field(max_length=64)
     ]
 
 
@@ -110,10 +109,7 @@ class RunResources:
 
 
 def read_resources(
-    bundle: BundleReader,
-    attempt: int | None = None,
-    node: int | None = None,
-    deadline: Deadline | None = None,
+    bundle: BundleReader, attempt: int | None = None, node: int | None = None, deadline: Deadline | None = None
 ) -> RunResources:
     """The samples of one attempt, by default the newest that has some. May block.
 
@@ -139,11 +135,7 @@ def read_resources(
         times = [[sample.time for sample in rows] for _, rows in samples.values()]
         if any(times):
             axis = _Axis.over([each for each in times if each])
-            series = [
-                one
-                for rank, (head, rows) in samples.items()
-                for one in _node_series(rank, head, rows, axis)
-            ]
+            series = [one for rank, (head, rows) in samples.items() for one in _node_series(rank, head, rows, axis)]
             return RunResources(number, axis.begin, axis.step_s, sorted(files), series)
     return RunResources(None, None, 1.0, [], [])
 
@@ -171,9 +163,7 @@ def read_log_folders(bundle: BundleReader, attempt: int) -> dict[int, list[str]]
 def _attempts(bundle: BundleReader) -> list[int]:
     """The attempts with logs, the newest first."""
     names = visible_names(bundle.records / "logs", _MAX_NAMES)
-    return sorted(
-        (int(found[1]) for found in map(_ATTEMPT.fullmatch, names) if found), reverse=True
-    )[:_MAX_ATTEMPTS]
+    return sorted((int(found[1]) for found in map(_ATTEMPT.fullmatch, names) if found), reverse=True)[:_MAX_ATTEMPTS]
 
 
 def _files(bundle: BundleReader, attempt: int) -> dict[int, str]:
@@ -181,9 +171,7 @@ def _files(bundle: BundleReader, attempt: int) -> dict[int, str]:
     return {int(found[1]): found[0] for found in map(_FILE.fullmatch, names) if found}
 
 
-def _read(
-    bundle: BundleReader, attempt: int, name: str, deadline: Deadline
-) -> tuple[_Head, list[_Sample]]:
+def _read(bundle: BundleReader, attempt: int, name: str, deadline: Deadline) -> tuple[_Head, list[_Sample]]:
     """A node's head and samples; lines that are not valid are left out, as is a file that cannot be read."""
     path = bundle.records / "logs" / f"attempt-{attempt}" / name
     try:
@@ -228,15 +216,10 @@ class _Axis:
         values: list[list[float]] = [[] for _ in range(self.count)]
         for time, value in points:
             values[min(self.count - 1, round((time - self.begin) / self.step_s))].append(value)
-        return [
-            None if not each else max(each) if largest else round(sum(each) / len(each), 3)
-            for each in values
-        ]
+        return [None if not each else max(each) if largest else round(sum(each) / len(each), 3) for each in values]
 
 
-def _node_series(
-    node_rank: int, head: _Head, samples: Sequence[_Sample], axis: _Axis
-) -> Iterator[ResourceSeries]:
+def _node_series(node_rank: int, head: _Head, samples: Sequence[_Sample], axis: _Axis) -> Iterator[ResourceSeries]:
     """A node's series: its own, then those of its ranks, then those of its GPUs."""
     points: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
 
@@ -256,12 +239,7 @@ def _node_series(
     gpus = {gpu.index: gpu for gpu in head.gpus}
     for (kind, rank, index), series in sorted(points.items(), key=lambda item: item[0][1:]):
         gpu = gpus.get(index)
-        limits = {
-            "cpu": head.cpus,
-            "memory": head.memory,
-            "gpu": 100.0,
-            "gpu_memory": gpu.memory if gpu else None,
-        }
+        limits = {"cpu": head.cpus, "memory": head.memory, "gpu": 100.0, "gpu_memory": gpu.memory if gpu else None}
         yield ResourceSeries(
             kind=kind,
             node_rank=node_rank,

@@ -125,9 +125,7 @@ async def change_run(call: Call, run_id: str, body: ChangeBody) -> OwnedRun:
     return await _act(call, run_id, "change", Change(body.time_limit, body.queue))
 
 
-async def _act(
-    call: Call, run_id: str, action: ActionKind, change: Change | None = None
-) -> OwnedRun:
+async def _act(call: Call, run_id: str, action: ActionKind, change: Change | None = None) -> OwnedRun:
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.act(run_id, action, change)
     call.process.events.emit_change(run)
@@ -252,9 +250,7 @@ async def show_resources(call: Call, run_id: str, query: ResourcesQuery) -> RunR
     """Get the CPU, memory and GPU usage of a run's ranks and nodes over time, as the launcher sampled it. Empty if there are no samples."""
     bundle = await _bundle(call, run_id)
     hyperpod = await call.hyperpod()
-    return await hyperpod.big_reads.run(
-        lambda deadline: read_resources(bundle, query.attempt, query.node, deadline)
-    )
+    return await hyperpod.big_reads.run(lambda deadline: read_resources(bundle, query.attempt, query.node, deadline))
 
 
 async def _bundle(call: Call, run_id: str) -> BundleReader:
@@ -275,8 +271,7 @@ class JobActionBody(RequestModel):
     action: JobAction
     """The action."""
     jobs: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=1000)]],
-        Field(min_length=1, max_length=MAX_JOBS),
+        list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(min_length=1, max_length=MAX_JOBS)
     ]
     """The scheduler's ids of the jobs, as the list of jobs has them."""
     time_limit: Duration | None = None

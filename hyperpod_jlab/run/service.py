@@ -81,17 +81,14 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     }
     if not is_allowed.get(action, True):
         raise ConflictError(
-            f"{run.run_id} is {run.state}; to {action} it, the run must be "
-            + _REQUIRED_STATES.get(action, "waiting"),
+            f"{run.run_id} is {run.state}; to {action} it, the run must be " + _REQUIRED_STATES.get(action, "waiting"),
             code="wrong_state",
             hint="submit it again with: hpj clone" if run.status.ended else None,
             detail={"state": run.state},
         )
 
 
-def write_action(
-    run: Run, bundle: BundleReader, action: ActionKind, change: Change | None = None
-) -> Action | None:
+def write_action(run: Run, bundle: BundleReader, action: ActionKind, change: Change | None = None) -> Action | None:
     """Write an action to the run's journal. Blocking. None: no space left for a cancel, which proceeds.
 
     Raises:
@@ -100,9 +97,7 @@ def write_action(
     """
     try:
         change = change or Change()
-        return bundle.add_action(
-            action, current_user(), time_limit=change.time_limit, queue=change.queue
-        )
+        return bundle.add_action(action, current_user(), time_limit=change.time_limit, queue=change.queue)
     except StorageError as error:
         # The run to cancel may be the one that fills the partition; the engine can still signal its
         # processes.
@@ -112,11 +107,7 @@ def write_action(
 
 
 async def carry_out(
-    run: Run,
-    bundle: BundleReader,
-    engine: Orchestrator,
-    action: ActionKind,
-    change: Change | None = None,
+    run: Run, bundle: BundleReader, engine: Orchestrator, action: ActionKind, change: Change | None = None
 ) -> None:
     """Write an action to the journal and do it. A change is written after the engine has applied it, since the journal shows the run's actual settings.
 
@@ -134,9 +125,7 @@ async def carry_out(
         await _run_or_withdraw(actions.act(action, bundle), bundle, record)
 
 
-async def _run_or_withdraw(
-    operation: Awaitable[None], bundle: BundleReader, record: Action | None
-) -> None:
+async def _run_or_withdraw(operation: Awaitable[None], bundle: BundleReader, record: Action | None) -> None:
     """Remove an action from the journal if the engine failed; otherwise the run would count as cancelled. If it succeeded after all, the engine's state shows it.
 
     A run without a job keeps the action: it must not be submitted later.
@@ -189,9 +178,7 @@ class EngineObservations:
         self.observations.update(other.observations)
         self.unreachable.update(other.unreachable)
 
-    def array_facts(
-        self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
-    ) -> ArrayFacts:
+    def array_facts(self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None) -> ArrayFacts:
         """The observation of a run, and the cached state of its children."""
         return ArrayFacts(self.observations, self.unreachable.get(run_id), ended, seconds)
 
@@ -209,9 +196,7 @@ async def ask_engine(
         if repairs is not None:
             observations = await repairs.with_repairs(cluster, bundles, observations)
         children = await asyncio.to_thread(orphans, bundles, observations)
-        return EngineObservations(
-            {**observations, **await engine.runs(children)} if children else observations
-        )
+        return EngineObservations({**observations, **await engine.runs(children)} if children else observations)
     except HyperpodError as error:
         state_text = "denied access" if isinstance(error, DeniedError) else "does not answer"
         reason = f"{cluster} {state_text}: {error.message}"
@@ -248,12 +233,7 @@ class _Page:
 class Runs:
     """The runs on the storage partition."""
 
-    def __init__(
-        self,
-        engines: Engines,
-        index: RunIndex | None = None,
-        repairs: AwsRepairs | None = None,
-    ) -> None:
+    def __init__(self, engines: Engines, index: RunIndex | None = None, repairs: AwsRepairs | None = None) -> None:
         self._engines = engines
         self._repairs = repairs
         self._partition = engines.partition
@@ -272,9 +252,7 @@ class Runs:
         bundle = BundleReader(self._partition, run_id, folder)
         if folder is None:
             self._presence.check()
-            raise NotFoundError(
-                f"run {run_id} not found", code="no_such_run", hint="list runs with: hpj runs"
-            )
+            raise NotFoundError(f"run {run_id} not found", code="no_such_run", hint="list runs with: hpj runs")
         if bundle.index is not None and bundle.index not in (indices := self._indices(bundle)):
             base_id = split_run_id(run_id)[0]
             reason = f"has no child {bundle.index}" if indices else "is not an array"
@@ -297,9 +275,7 @@ class Runs:
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
         observed = await self._ask(records.head.cluster, bundles)
-        await asyncio.to_thread(
-            self._presence.check
-        )  # an unmounted partition would look like a wrong end
+        await asyncio.to_thread(self._presence.check)  # an unmounted partition would look like a wrong end
         if any(observation.state == "ended" for observation in observed.observations.values()):
             # A run that has just ended may have written its final records since, or the engine may
             # have.
@@ -317,9 +293,7 @@ class Runs:
         head = await asyncio.to_thread(bundle.head)
         if not bundle.is_own:  # records from its nodes are written into its bundle
             return
-        with contextlib.suppress(
-            InvalidInputError
-        ):  # the cluster is not configured on this machine
+        with contextlib.suppress(InvalidInputError):  # the cluster is not configured on this machine
             remote = self._engines.get(head.cluster).remote_records
             if remote is not None:
                 await remote.catch_up(bundle, seconds)
@@ -375,9 +349,7 @@ class Runs:
             return ()
         return tuple(f"{run_id}.{index}" for index in self._indices(bundle))
 
-    async def act(
-        self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True
-    ) -> Run:
+    async def act(self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True) -> Run:
         """Cancel, hold, release, requeue or change a run; returns the updated run.
 
         Args:
@@ -415,9 +387,7 @@ class Runs:
         deadline = time.monotonic() + _NOTICE_TIMEOUT_S
         while True:
             run = await self.get(run_id)
-            is_noticed = action not in {"hold", "release"} or (action == "hold") == (
-                run.status.reason_code == "held"
-            )
+            is_noticed = action not in {"hold", "release"} or (action == "hold") == (run.status.reason_code == "held")
             if is_noticed or time.monotonic() > deadline:
                 return run
             await asyncio.sleep(_WAIT_FIRST)
@@ -519,17 +489,11 @@ class Runs:
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
             open_ids = [row.run_id for row in rows if not row.ended]
-            unsure = dict.fromkeys(
-                [*session.list_unsettled(everyone=run_filter.everyone), *open_ids]
-            )
+            unsure = dict.fromkeys([*session.list_unsettled(everyone=run_filter.everyone), *open_ids])
             return rows, runs, list(unsure), session.number
 
         rows, runs, unsure, number = self._index.use(rows_of)
-        outdated = [
-            row.run_id
-            for row in rows
-            if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))
-        ]
+        outdated = [row.run_id for row in rows if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))]
         has_more = bool(runs) and len(rows) > len(runs)
         last = rows[len(runs) - 1] if has_more else None
         following = encode(last.created, last.run_id) if last is not None else None
@@ -541,17 +505,11 @@ class Runs:
         observed = EngineObservations()
         open_runs = [snapshot for snapshot in snapshots if not is_finished(snapshot.records)]
         for cluster in {snapshot.records.head.cluster for snapshot in open_runs}:
-            bundles = [
-                snapshot.bundle
-                for snapshot in open_runs
-                if snapshot.records.head.cluster == cluster
-            ]
+            bundles = [snapshot.bundle for snapshot in open_runs if snapshot.records.head.cluster == cluster]
             observed.add(await self._ask(cluster, bundles))
         return await asyncio.to_thread(self._store, snapshots, damaged, missing, observed)
 
-    def _read(
-        self, run_ids: Sequence[str]
-    ) -> tuple[Sequence[_RunSnapshot], Sequence[Run], Sequence[str]]:
+    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_RunSnapshot], Sequence[Run], Sequence[str]]:
         """Records of readable runs, views of unreadable ones, and the ids of removed ones."""
         snapshots, damaged, missing = [], [], []
         elapsed = 0.0
@@ -584,9 +542,7 @@ class Runs:
         def write(session: Session) -> int:
             for run, stamp in views:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
-                session.put(
-                    run.run_id, to_plain(run), created=run.created_at, ended=ended, stamp=stamp
-                )
+                session.put(run.run_id, to_plain(run), created=run.created_at, ended=ended, stamp=stamp)
             for run in damaged:
                 session.put(run.run_id, to_plain(run), created=run.created_at, ended=False, stamp=0)
             for run_id in missing:
@@ -597,9 +553,7 @@ class Runs:
 
     def _view(self, snapshot: _RunSnapshot, observed: EngineObservations) -> Run:
         run = view_of(
-            snapshot.bundle,
-            snapshot.records,
-            observed.array_facts(snapshot.bundle.run_id, self._ended, LIST_BUDGET_S),
+            snapshot.bundle, snapshot.records, observed.array_facts(snapshot.bundle.run_id, self._ended, LIST_BUDGET_S)
         )
         if snapshot.problem is None:
             return run

@@ -84,11 +84,7 @@ class Hyperpod:
         from hyperpod_jlab.run.service import RunLogAdapter
 
         log_adapter = RunLogAdapter(self.runs)
-        return LogService(
-            log_adapter,
-            reasons=log_adapter.attempt_reasons,
-            catch_up=log_adapter.catch_up,
-        )
+        return LogService(log_adapter, reasons=log_adapter.attempt_reasons, catch_up=log_adapter.catch_up)
 
     @cached_property
     def metrics(self) -> MetricsCache:
@@ -109,9 +105,7 @@ class Hyperpod:
         """Submits runs."""
         from hyperpod_jlab.run.submit import Submitter
 
-        async def estimated(
-            spec: JobSpec, cluster: str, time_limit: int | None, facts: NativeFacts | None
-        ) -> Estimate:
+        async def estimated(spec: JobSpec, cluster: str, time_limit: int | None, facts: NativeFacts | None) -> Estimate:
             from hyperpod_jlab.run.cost import estimate
 
             return await estimate(self, spec, cluster, time_limit, facts)
@@ -215,11 +209,7 @@ class Hyperpod:
         return self.get_or_make(JobLog, cluster, lambda: JobLog(cluster))
 
     async def act_on_jobs(
-        self,
-        cluster: str | None,
-        action: ActionKind,
-        jobs: Sequence[str],
-        change: Change | None = None,
+        self, cluster: str | None, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
         """Act on jobs of one cluster's queue (see `job_actions.act_on_jobs`)."""
         from hyperpod_jlab.run.jobs import act_on_jobs

@@ -34,14 +34,7 @@ from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.core.spec import JobSpec, MlflowOptions
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.launch import GuardPolicy, launch_plan
-from hyperpod_jlab.engines.protocol import (
-    NativeFacts,
-    NativeFile,
-    Orchestrator,
-    Rendered,
-    Renderer,
-    RenderInput,
-)
+from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Orchestrator, Rendered, Renderer, RenderInput
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.run.preflight import (
     Dependencies,
@@ -166,8 +159,7 @@ class Submitter:
         self,
         engines: Engines,
         runs: Callable[[], Runs],
-        estimate: Callable[[JobSpec, str, int | None, NativeFacts | None], Awaitable[Estimate]]
-        | None = None,
+        estimate: Callable[[JobSpec, str, int | None, NativeFacts | None], Awaitable[Estimate]] | None = None,
         isolated: Isolated | None = None,
     ) -> None:
         self._engines = engines
@@ -202,9 +194,7 @@ class Submitter:
             return preview
         answers = await self._ask(engine, request, captured)
         renderer = Renderer.of(engine)
-        preview, render_input = await self._render(
-            request, spec, run_id, captured, renderer, answers
-        )
+        preview, render_input = await self._render(request, spec, run_id, captured, renderer, answers)
         preview = await self._check_rendered(engine, request, preview, render_input)
         return await self._with_cost(engine, request, preview, answers.time_limit, shown=with_cost)
 
@@ -223,13 +213,7 @@ class Submitter:
         return _Answers(tuple(findings), unreachable, awaited.scheduler_ids, limit)
 
     async def _render(
-        self,
-        request: Request,
-        spec: JobSpec,
-        run_id: str,
-        captured: Captured,
-        renderer: Renderer,
-        answers: _Answers,
+        self, request: Request, spec: JobSpec, run_id: str, captured: Captured, renderer: Renderer, answers: _Answers
     ) -> tuple[SubmitPreview, RenderInput]:
         """What will run, from files and the configuration only: also for another user's code, before it is trusted."""
         findings = [
@@ -250,9 +234,7 @@ class Submitter:
             python,
             captured.cwd,
             self._engines.settings.is_on_hyperpod(renderer.name),
-            await asyncio.to_thread(
-                self._mlflow_facts, request, spec, captured.name, renderer.name
-            ),
+            await asyncio.to_thread(self._mlflow_facts, request, spec, captured.name, renderer.name),
         )
         render_input = RenderInput(
             run_id,
@@ -262,9 +244,7 @@ class Submitter:
             renderer.paths,
             python,
             await asyncio.to_thread(
-                GuardPolicy.current,
-                self._engines.settings.storage.owner,
-                shared=self._partition.shared,
+                GuardPolicy.current, self._engines.settings.storage.owner, shared=self._partition.shared
             ),
             time_limit=request.spec.time_limit or answers.time_limit,
             after=answers.after,
@@ -273,17 +253,11 @@ class Submitter:
         )
         # In a thread, because a user's file may be large.
         rendered = await asyncio.to_thread(renderer.render, render_input)
-        preview = SubmitPreview(
-            run_id, spec, captured, plan, rendered, tuple(findings), answers.unreachable
-        )
+        preview = SubmitPreview(run_id, spec, captured, plan, rendered, tuple(findings), answers.unreachable)
         return preview, render_input
 
     async def _check_rendered(
-        self,
-        engine: Orchestrator,
-        request: Request,
-        preview: SubmitPreview,
-        render_input: RenderInput,
+        self, engine: Orchestrator, request: Request, preview: SubmitPreview, render_input: RenderInput
     ) -> SubmitPreview:
         """The preview with what the cluster says of a user's own script."""
         if request.spec.source.kind != "native" or preview.unreachable is not None:
@@ -292,13 +266,7 @@ class Submitter:
         return replace(preview, findings=(*preview.findings, *findings), unreachable=unreachable)
 
     async def _with_cost(
-        self,
-        engine: Orchestrator,
-        request: Request,
-        preview: SubmitPreview,
-        default_limit: int | None,
-        *,
-        shown: bool,
+        self, engine: Orchestrator, request: Request, preview: SubmitPreview, default_limit: int | None, *, shown: bool
     ) -> SubmitPreview:
         """The preview with what the run would cost, if that is shown or limited."""
         config = self._engines.settings.cost
@@ -352,9 +320,7 @@ class Submitter:
         try:
             first = await asyncio.shield(bundle_task)
         except asyncio.CancelledError as error:
-            if (
-                await bundle_task
-            ):  # a thread cannot be cancelled: the bundle was created, but will not be submitted
+            if await bundle_task:  # a thread cannot be cancelled: the bundle was created, but will not be submitted
                 await record_failure(bundle, error)
             raise
         if not first:
@@ -362,9 +328,7 @@ class Submitter:
         await self._send(engine, bundle, on_step, committed=True)
         return preview.run_id
 
-    async def _check_dependencies(
-        self, run_ids: Sequence[str], engine: Orchestrator
-    ) -> Dependencies:
+    async def _check_dependencies(self, run_ids: Sequence[str], engine: Orchestrator) -> Dependencies:
         return await dependencies(run_ids, engine, self._runs()) if run_ids else Dependencies()
 
     def _trust_finding(self, request: Request) -> Finding | None:
@@ -385,9 +349,7 @@ class Submitter:
         if request.clone_of is not None:
             from hyperpod_jlab.run.clone import recapture
 
-            return await asyncio.to_thread(
-                recapture, self._partition, request.clone_of, request.spec
-            )
+            return await asyncio.to_thread(recapture, self._partition, request.clone_of, request.spec)
         from hyperpod_jlab.capture import capture
 
         call = self._isolated.call if self._isolated is not None else asyncio.to_thread
@@ -400,9 +362,7 @@ class Submitter:
             interpreter=request.interpreter,
         )
 
-    def _mlflow_facts(
-        self, request: Request, spec: JobSpec, name: str, cluster: str
-    ) -> dict[str, Any]:
+    def _mlflow_facts(self, request: Request, spec: JobSpec, name: str, cluster: str) -> dict[str, Any]:
         """What MLflow is told of the run."""
         if spec.mlflow.server is None:
             return {}
@@ -445,10 +405,7 @@ class Submitter:
                 writer.add_bytes(code.path, code.data, executable=code.executable)
             for project in preview.captured.project:
                 writer.add_file(
-                    f"work/{project.path}",
-                    project.source,
-                    executable=project.executable,
-                    digest=project.digest,
+                    f"work/{project.path}", project.source, executable=project.executable, digest=project.digest
                 )
             writer.add_bytes("launcher.py", launcher_source())
             if preview.spec.environment.capture is not None:
@@ -465,11 +422,7 @@ class Submitter:
             return writer.commit()
 
     async def _resume(
-        self,
-        engine: Orchestrator,
-        bundle: BundleReader,
-        digest: str,
-        on_step: Callable[[Step], None],
+        self, engine: Orchestrator, bundle: BundleReader, digest: str, on_step: Callable[[Step], None]
     ) -> str:
         """The run id is taken: return that run, and hand it over if its first submit did not."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
@@ -481,9 +434,7 @@ class Submitter:
             raise _id_taken_error(bundle.run_id, "another spec")
         records = await asyncio.to_thread(bundle.read)
         is_unsent = records.submission is None and records.claim is None and not records.attempts
-        is_being_sent = (
-            submitter_of(records) == "alive" and bundle.run_id not in self._abandoned_runs
-        )
+        is_being_sent = submitter_of(records) == "alive" and bundle.run_id not in self._abandoned_runs
         if not is_unsent or is_being_sent or await engine.find(bundle) is not None:
             return bundle.run_id
         await asyncio.to_thread(bundle.add_intent, this_process())
@@ -491,12 +442,7 @@ class Submitter:
         return bundle.run_id
 
     async def _send(
-        self,
-        engine: Orchestrator,
-        bundle: BundleReader,
-        on_step: Callable[[Step], None],
-        *,
-        committed: bool = False,
+        self, engine: Orchestrator, bundle: BundleReader, on_step: Callable[[Step], None], *, committed: bool = False
     ) -> None:
         try:
             if committed:
@@ -583,9 +529,7 @@ def _digest(spec: JobSpec, preview: SubmitPreview, cluster: str) -> str:
 
 def _head(notebook: str | None, preview: SubmitPreview, engine: Orchestrator, digest: str) -> Head:
     spec = preview.spec
-    facts = preview.rendered.facts or NativeFacts(
-        queue=spec.queue, nodes=spec.resources.nodes, array=spec.array
-    )
+    facts = preview.rendered.facts or NativeFacts(queue=spec.queue, nodes=spec.resources.nodes, array=spec.array)
     return Head(
         format=BUNDLE_FORMAT,
         run_id=preview.run_id,

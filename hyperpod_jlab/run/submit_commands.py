@@ -52,9 +52,7 @@ _EXAMPLES = (
 
 @click.command(cls=ProgramCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("source", nargs=-1, type=click.Path(), metavar="SOURCE")
-@click.option(
-    "-c", "--command", metavar="COMMAND", help="Run this command with /bin/bash, instead of SOURCE."
-)
+@click.option("-c", "--command", metavar="COMMAND", help="Run this command with /bin/bash, instead of SOURCE.")
 @click.option(
     "--spec",
     type=click.Path(path_type=Path),
@@ -119,9 +117,7 @@ def _source(source_spec: dict[str, Any] | None, from_file: Any, options: dict[st
         return from_file  # the model reports the error
     source = dict(from_file or {})
     if source_spec is not None:
-        source = (
-            {**source, **source_spec} if source.get("kind") == source_spec["kind"] else source_spec
-        )
+        source = {**source, **source_spec} if source.get("kind") == source_spec["kind"] else source_spec
     if options and source.get("kind") != "notebook":
         field = ("source", next(iter(options)))
         flag = next(one.option.flag for one in OPTIONS.values() if one.path == field)

@@ -120,9 +120,7 @@ async def _request(call: Call, hyperpod: Hyperpod, body: SubmitBody) -> Request:
     )
 
 
-async def _kernel_python(
-    call: Call, hyperpod: Hyperpod, body: SubmitBody, base: Path
-) -> str | None:
+async def _kernel_python(call: Call, hyperpod: Hyperpod, body: SubmitBody, base: Path) -> str | None:
     """The Python of the notebook's kernel, if its packages are to be captured."""
     source, kernels = body.spec.source, call.process.kernels
     if body.clone_of is not None:  # its packages were captured; the source may be anything
@@ -152,9 +150,7 @@ def _base(root: Path, body: SubmitBody) -> Path:
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     base = under_root(root, root / (body.base or "").strip("/"), "base")
     if not base.is_dir():
-        raise InvalidInputError(
-            "base: folder not found below the root folder of the server", detail={"field": "base"}
-        )
+        raise InvalidInputError("base: folder not found below the root folder of the server", detail={"field": "base"})
     if body.clone_of is None:
         path = getattr(body.spec.source, "path", None)
         if path is not None:
@@ -217,10 +213,7 @@ def _to_preview(preview: SubmitPreview) -> Preview:
         name=preview.spec.name or captured.name,
         rendered=RenderedText(preview.rendered.filename, preview.rendered.text),
         command=[_item_text(item, preview.plan.get("python")) for item in captured.command],
-        files=[
-            *(file.path for file in captured.files),
-            *(f"work/{file.path}" for file in captured.project),
-        ],
+        files=[*(file.path for file in captured.files), *(f"work/{file.path}" for file in captured.project)],
         parts=tuple(captured.parts),
         findings=tuple(preview.findings),
         cost=preview.cost,
@@ -330,10 +323,7 @@ def _to_notebook_cells(partition: Partition, listing: RunPage) -> NotebookCells:
     newest = newest_run_by_cell(partition, [run.run_id for run in listing.runs])
     return NotebookCells(
         [to_owned_run(run) for run in listing.runs],
-        [
-            RunOfCell(ident, cell.checksum or "", run_id, cell.number)
-            for ident, (run_id, cell) in newest.items()
-        ],
+        [RunOfCell(ident, cell.checksum or "", run_id, cell.number) for ident, (run_id, cell) in newest.items()],
     )
 
 
@@ -357,8 +347,5 @@ def _to_sent_cells(bundle: BundleReader, root: Path) -> SentCells:
     return SentCells(
         notebook=notebook,
         path=Path(notebook).relative_to(root).as_posix() if notebook and is_inside else None,
-        cells=[
-            SentCellText(cell.number, cell.id, cell.checksum, cell_text(code, cell))
-            for cell in sent_cells(code)
-        ],
+        cells=[SentCellText(cell.number, cell.id, cell.checksum, cell_text(code, cell)) for cell in sent_cells(code)],
     )

@@ -83,9 +83,7 @@ async def read_usage(run: Run, bundle: BundleReader, engines: Engines) -> Usage 
     if usage_reported is None:
         return _with_end(await asyncio.to_thread(journal_usage, bundle), run, records)
     usage = _with_end(usage_reported, run, records)
-    with contextlib.suppress(
-        HyperpodError
-    ):  # another user's run, or no space: the next call queries again
+    with contextlib.suppress(HyperpodError):  # another user's run, or no space: the next call queries again
         await asyncio.to_thread(bundle.write_usage, usage)
     return usage
 
@@ -178,9 +176,7 @@ def count_children(bundle: BundleReader, records: RunRecords, facts: ArrayFacts)
     """Count an array's children by status. May block."""
     indices = parse_array(records.head.array or "").indices
     recorded_indices = {
-        index
-        for run_id in facts.observations
-        if (index := _index_in(bundle.run_id, run_id)) is not None
+        index for run_id in facts.observations if (index := _index_in(bundle.run_id, run_id)) is not None
     }
     recorded = (set(bundle.child_indices()) | recorded_indices).intersection(indices)
     memory = facts.ended if len(recorded) > _MAX_COUNTED and bundle.is_own else None
@@ -231,16 +227,12 @@ def first_children(bundle: BundleReader, array: str, limit: int | None) -> Itera
     return (bundle.child(index) for index in indices)
 
 
-def with_observations(
-    bundle: BundleReader, records: RunRecords, observations: Mapping[str, Observation]
-) -> RunRecords:
+def with_observations(bundle: BundleReader, records: RunRecords, observations: Mapping[str, Observation]) -> RunRecords:
     """The records with the engine's current observation of the run."""
     observation = observations.get(bundle.run_id)
     if observation is None:
         return records
-    return with_observed_attempt(
-        replace(records, observations=(*records.observations, observation))
-    )
+    return with_observed_attempt(replace(records, observations=(*records.observations, observation)))
 
 
 def find_end(records: RunRecords) -> Observation | None:
@@ -267,11 +259,7 @@ def _child_status(child: BundleReader, end: Observation | None, facts: ArrayFact
     return derive(records, StateContext(time.time(), "alive", facts.unreachable, is_alive))
 
 
-def view_of(
-    bundle: BundleReader,
-    records: RunRecords,
-    facts: ArrayFacts | None = None,
-) -> Run:
+def view_of(bundle: BundleReader, records: RunRecords, facts: ArrayFacts | None = None) -> Run:
     """Build the view of a run; an array shows the sum of its children.
 
     Args:
@@ -284,20 +272,12 @@ def view_of(
     records = with_observations(bundle, records, facts.observations)
     if bundle.index is not None:
         array = bundle.array()
-        records = with_end(
-            records, find_end(with_observations(array, array.read(), facts.observations))
-        )
+        records = with_end(records, find_end(with_observations(array, array.read(), facts.observations)))
     is_alive = facts.unreachable is not None and are_nodes_alive(bundle, records)
-    status = derive(
-        records, StateContext(time.time(), submitter_of(records), facts.unreachable, is_alive)
-    )
+    status = derive(records, StateContext(time.time(), submitter_of(records), facts.unreachable, is_alive))
     children: Counter[State] = Counter()
     is_unreachable = status.reason_code == "unreachable"
-    if (
-        head.array is not None
-        and bundle.index is None
-        and (is_unreachable or not _failed_early(status))
-    ):
+    if head.array is not None and bundle.index is None and (is_unreachable or not _failed_early(status)):
         child_statuses = count_children(bundle, records, facts)
         children.update(_count_states(child_statuses))
         if child_statuses.uncounted:
@@ -362,11 +342,7 @@ def as_damaged(run: Run, reason: str, code: str) -> Run:
 def submitter_of(records: RunRecords) -> Submitter:
     """Whether the submitting process is alive, as far as this machine can tell; a process that gave up does not count."""
     gave_up_at = max(
-        (
-            observation.time
-            for observation in records.observations
-            if observation.reason_code == "submit_interrupted"
-        ),
+        (observation.time for observation in records.observations if observation.reason_code == "submit_interrupted"),
         default=0.0,
     )
     process_states = {liveness(intent) for intent in records.intents if intent.time > gave_up_at}
@@ -390,34 +366,21 @@ def _failed_early(status: Status) -> bool:
 def is_finished(records: RunRecords) -> bool:
     """Whether the records alone prove that a run has ended, so that the engine is not queried."""
     observations = [
-        observation
-        for observation in records.observations
-        if observation.reason_code != "submit_interrupted"
+        observation for observation in records.observations if observation.reason_code != "submit_interrupted"
     ]
     if records.head.array is not None:  # its children have records of their own
         return False
     status = derive(records, StateContext(time.time(), "alive"))
-    return status.state == "succeeded" or any(
-        observation.state == "ended" for observation in observations
-    )
+    return status.state == "succeeded" or any(observation.state == "ended" for observation in observations)
 
 
-def orphans(
-    bundles: Sequence[BundleReader], observations: Mapping[str, Observation]
-) -> Sequence[BundleReader]:
+def orphans(bundles: Sequence[BundleReader], observations: Mapping[str, Observation]) -> Sequence[BundleReader]:
     """Children with records of arrays for which the engine reports a verdict: only the engine knows whether they are alive."""
     lost_children = [
-        b
-        for b in bundles
-        if b.index is None and b.run_id in observations and observations[b.run_id].verdict
+        b for b in bundles if b.index is None and b.run_id in observations and observations[b.run_id].verdict
     ]
     array_ids = [(bundle, bundle.head().array) for bundle in lost_children]
-    return [
-        child
-        for bundle, array in array_ids
-        if array
-        for child in children_with_records(bundle, array)
-    ]
+    return [child for bundle, array in array_ids if array for child in children_with_records(bundle, array)]
 
 
 def _count_states(children: ChildStatuses) -> Counter[State]:
@@ -438,6 +401,4 @@ def _partial_status(status: Status, children: ChildStatuses) -> Status:
 
 def _is_decided_by_children(children: Sequence[tuple[Status, int]]) -> bool:
     """Whether an array's children determine its status although the cluster does not answer: one runs, or all have ended."""
-    return any(child.state == "running" for child, _ in children) or all(
-        child.ended for child, _ in children
-    )
+    return any(child.state == "running" for child, _ in children) or all(child.ended for child, _ in children)

@@ -52,11 +52,7 @@ class UnknownPathHandler(HyperPodHandler):
     @guarded("read")
     async def get(self) -> None:
         """Respond with 404."""
-        raise NotFoundError(
-            "path not found",
-            code="no_such_path",
-            hint="openapi.json lists all paths",
-        )
+        raise NotFoundError("path not found", code="no_such_path", hint="openapi.json lists all paths")
 
     post = put = patch = delete = get
 

@@ -19,13 +19,7 @@ from hyperpod_jlab.server.process import ServerProcess
 API_VERSION: Final = 1
 API_PREFIX: Final = f"/hyperpod/api/v{API_VERSION}"
 
-_CODES: Final = {
-    400: "invalid_input",
-    401: "denied",
-    403: "denied",
-    404: "not_found",
-    409: "conflict",
-}
+_CODES: Final = {400: "invalid_input", 401: "denied", 403: "denied", 404: "not_found", 409: "conflict"}
 
 AUTH_RESOURCE: Final = "hyperpod"
 """The resource name for a Jupyter authorizer, with the action ``read``, ``write`` or ``execute``."""
@@ -35,9 +29,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def guarded(
-    action: Literal["read", "write", "execute"],
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def guarded(action: Literal["read", "write", "execute"]) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Decorate a verb: require a user, then the authorizer's permission for this action on our resource.
 
     Jupyter's bare ``@authorized`` caches the action and resource of its first call, so a
@@ -109,12 +101,7 @@ def _error_body(status_code: int, error: BaseException | None) -> dict[str, Any]
         phrase, name = f"HTTP {status_code}", f"http_{status_code}"
     if isinstance(error, HTTPError):
         message = error.reason or error.log_message or phrase
-        return {
-            "code": _CODES.get(status_code, name),
-            "message": message,
-            "hint": None,
-            "detail": {},
-        }
+        return {"code": _CODES.get(status_code, name), "message": message, "hint": None, "detail": {}}
     # The cause is only logged: it may contain paths and names that this user must not see.
     return {
         "code": HyperpodError.default_code,

@@ -86,9 +86,7 @@ class EndpointHandler(HyperPodHandler):
     async def _serve(self, route: Route, path: Mapping[str, str]) -> None:
         self.process.mark_active()
         endpoint = await asyncio.to_thread(endpoint_of, route)
-        parameters = await asyncio.to_thread(
-            _read_request, endpoint, self.request.query_arguments, self.request.body
-        )
+        parameters = await asyncio.to_thread(_read_request, endpoint, self.request.query_arguments, self.request.body)
         assert self.current_user is not None
         call = Call(self.process, self._root(), self.current_user.username)
         result = await endpoint.function(call, **path, **parameters)
@@ -119,9 +117,7 @@ class EndpointHandler(HyperPodHandler):
         return Path(root or self.settings["server_root_dir"]).expanduser()
 
 
-def _read_request(
-    endpoint: Endpoint, arguments: Mapping[str, list[bytes]], body: bytes
-) -> dict[str, Any]:
+def _read_request(endpoint: Endpoint, arguments: Mapping[str, list[bytes]], body: bytes) -> dict[str, Any]:
     """Parse the query and the body. Slow for a large body."""
     from hyperpod_jlab.server.requests import read_body, read_query
 
@@ -147,10 +143,7 @@ def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointH
     paths: dict[str, list[Route]] = {}
     for route in routes:
         paths.setdefault(route.path, []).append(route)
-    return [
-        (f"{API_PREFIX}/{path_routes[0].pattern}", _handler(path_routes))
-        for path_routes in paths.values()
-    ]
+    return [(f"{API_PREFIX}/{path_routes[0].pattern}", _handler(path_routes)) for path_routes in paths.values()]
 
 
 def _handler(routes: list[Route]) -> type[EndpointHandler]:

@@ -98,11 +98,7 @@ class Ack(RequestModel):
 
 Message = Subscribe | Unsubscribe | Ack
 
-_KINDS: Final[dict[str, type[Message]]] = {
-    "subscribe": Subscribe,
-    "unsubscribe": Unsubscribe,
-    "ack": Ack,
-}
+_KINDS: Final[dict[str, type[Message]]] = {"subscribe": Subscribe, "unsubscribe": Unsubscribe, "ack": Ack}
 
 
 def read_message(text: str | bytes) -> Message:
@@ -237,9 +233,7 @@ def _split(block: LineBlock) -> Iterator[LineBlock]:
         cut_at = block.chunk.data.rfind(b"\n", begin, begin + MAX_FRAME_BYTES) + 1
         if cut_at <= begin:
             break
-        yield LineBlock(
-            block.origin, block.chunk, begin, cut_at, mark=mark, collapse=block.collapse
-        )
+        yield LineBlock(block.origin, block.chunk, begin, cut_at, mark=mark, collapse=block.collapse)
         begin, mark = cut_at, None
     if begin == block.begin:
         yield block

@@ -105,14 +105,9 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         if previous is not None:
             previous.stop()
         if not await self._may_read():
-            raise DeniedError(
-                "you do not have the permission to read runs here", detail={"id": number}
-            )
+            raise DeniedError("you do not have the permission to read runs here", detail={"id": number})
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-            raise RefusedError(
-                f"a socket can follow at most {MAX_SUBSCRIPTIONS} logs at a time",
-                detail={"id": number},
-            )
+            raise RefusedError(f"a socket can follow at most {MAX_SUBSCRIPTIONS} logs at a time", detail={"id": number})
         try:
             hyperpod = await self._process.hyperpod()
         except HyperpodError as error:

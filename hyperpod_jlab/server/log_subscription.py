@@ -16,15 +16,7 @@ from hyperpod_jlab.contributions import follows
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, InvalidInputError
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.run.services import Hyperpod
-from hyperpod_jlab.server.log_messages import (
-    Answer,
-    End,
-    Subscribe,
-    Subscribed,
-    failure,
-    frame_message,
-    split_batch,
-)
+from hyperpod_jlab.server.log_messages import Answer, End, Subscribe, Subscribed, failure, frame_message, split_batch
 
 MAX_UNACKNOWLEDGED = 4
 """Maximum number of unacknowledged frames."""
@@ -81,9 +73,7 @@ class Subscription:
             except Exception as error:  # noqa: BLE001 - a page must hear of it, whatever it is
                 if not isinstance(error, HyperpodError):
                     _LOG.exception("following failed: %.1000r", self._message)
-                    error = InternalError(
-                        "following the log failed", hint="the server's log has the details"
-                    )
+                    error = InternalError("following the log failed", hint="the server's log has the details")
                 await self._send_message(failure(error, number))
 
     async def _follow(self) -> None:
@@ -118,13 +108,9 @@ def _find_follow(message: Subscribe) -> Follow:
     Raises:
         InvalidInputError: It names no log, or several.
     """
-    targets = [
-        function for field, function in follows().items() if getattr(message, field) is not None
-    ]
+    targets = [function for field, function in follows().items() if getattr(message, field) is not None]
     if len(targets) != 1:
-        raise InvalidInputError(
-            "give either run_id or cluster", code="invalid_message", detail={"field": "run_id"}
-        )
+        raise InvalidInputError("give either run_id or cluster", code="invalid_message", detail={"field": "run_id"})
     module, _, name = targets[0].partition(":")
     follow: Follow = getattr(import_module(module), name)
     return follow

@@ -32,15 +32,7 @@ from hyperpod_jlab.server import events as doctor_events
 from hyperpod_jlab.server.base import API_VERSION
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.endpoint import Endpoint, endpoint_of
-from hyperpod_jlab.server.log_messages import (
-    Ack,
-    End,
-    Failure,
-    Frame,
-    Subscribe,
-    Subscribed,
-    Unsubscribe,
-)
+from hyperpod_jlab.server.log_messages import Ack, End, Failure, Frame, Subscribe, Subscribed, Unsubscribe
 from hyperpod_jlab.server.routes import ROUTES, SOCKET_PATH
 from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
@@ -103,9 +95,7 @@ _Schemas = dict[Any, dict[str, Any]]
 class _Generator(GenerateJsonSchema):
     """In response schemas all fields are required; a docstring's ``Attributes:`` section describes them."""
 
-    def field_is_required(
-        self, field: DataclassField | ModelField | TypedDictField, total: bool
-    ) -> bool:
+    def field_is_required(self, field: DataclassField | ModelField | TypedDictField, total: bool) -> bool:
         """Whether a field is always present."""
         if self.mode == "serialization" and field["type"] != "typed-dict-field":
             return True
@@ -170,11 +160,7 @@ def describe_api() -> dict[str, Any]:
     components["AdminEvent"] = _event_schema(admin_events.ADMIN_SCHEMA_FILE)
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "hyperpod_jlab",
-            "version": f"{API_VERSION}.0.0",
-            "description": _DESCRIPTION,
-        },
+        "info": {"title": "hyperpod_jlab", "version": f"{API_VERSION}.0.0", "description": _DESCRIPTION},
         "servers": [{"url": "."}],
         "security": [{"token": []}],
         "paths": paths,
@@ -197,9 +183,7 @@ def _rename_schemas(generated: tuple[_Schemas, dict[str, Any]]) -> tuple[_Schema
     for name, schema_name in _NAMES.items():
         assert schema_name not in components, f"two schemas are called {schema_name}"
         components[schema_name] = {**components.pop(name), "title": schema_name}
-    references = {
-        _COMPONENTS + name: _COMPONENTS + schema_name for name, schema_name in _NAMES.items()
-    }
+    references = {_COMPONENTS + name: _COMPONENTS + schema_name for name, schema_name in _NAMES.items()}
 
     def renamed(node: Any) -> Any:
         if isinstance(node, dict):
@@ -241,8 +225,7 @@ def _schemas() -> tuple[_Schemas, dict[str, Any]]:
 def _operation(route: Route, schemas: _Schemas, components: dict[str, Any]) -> dict[str, Any]:
     endpoint = endpoint_of(route)
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in route.parameters
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in route.parameters
     ]
     if endpoint.query is not None:
         schema = _resolve(schemas[route, "query"], components)
@@ -267,9 +250,7 @@ def _query_parameters(model: type[BaseModel], schema: dict[str, Any]) -> list[di
         description = parameter_schema.pop("description", None)
         parameter_schema.pop("title", None)
         # A body omits a value with null; a query omits the parameter.
-        choices = [
-            choice for choice in parameter_schema.get("anyOf", []) if choice != {"type": "null"}
-        ]
+        choices = [choice for choice in parameter_schema.get("anyOf", []) if choice != {"type": "null"}]
         if "anyOf" in parameter_schema:
             del parameter_schema["anyOf"]
             parameter_schema.update(choices[0] if len(choices) == 1 else {"anyOf": choices})
@@ -288,8 +269,7 @@ def _responses(route: Route, endpoint: Endpoint, schemas: _Schemas) -> dict[str,
     else:
         content = {"application/json": {"schema": schemas[route, "answer"]}}
     responses: dict[str, Any] = {
-        str(status): {"description": _STATUS_TEXTS[status], "content": content}
-        for status in route.statuses
+        str(status): {"description": _STATUS_TEXTS[status], "content": content} for status in route.statuses
     }
     responses["default"] = _error_response()
     return responses

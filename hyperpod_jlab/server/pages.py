@@ -84,9 +84,7 @@ class AgedPage(Page):
 
 
 @without_collections()
-def build_page(
-    kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str
-) -> TablePage[Row]:
+def build_page(kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str) -> TablePage[Row]:
     """Build a page of a table. May be slow.
 
     Args:
@@ -109,11 +107,7 @@ def build_page(
     begin = _find_begin(ordered, query, (column, is_descending, name))
     page = ordered[begin : begin + query.limit]
     has_more = begin + len(page) < len(ordered)
-    return TablePage(
-        page,
-        _cursor(page[-1], column, name) if has_more and page else None,
-        len(ordered),
-    )
+    return TablePage(page, _cursor(page[-1], column, name) if has_more and page else None, len(ordered))
 
 
 def _column(kind: type[Any], sort: str) -> tuple[str, bool]:
@@ -121,9 +115,7 @@ def _column(kind: type[Any], sort: str) -> tuple[str, bool]:
     valid = [field.name for field in fields(kind) if field.name != "detail"]
     if column not in valid:
         raise InvalidInputError(
-            f"sort: unknown column '{column[:60]}'",
-            hint=nearest_hint(column[:60], valid),
-            detail={"field": "sort"},
+            f"sort: unknown column '{column[:60]}'", hint=nearest_hint(column[:60], valid), detail={"field": "sort"}
         )
     return column, sort.startswith("-")
 
@@ -138,11 +130,7 @@ def _filtered(kind: type[Row], rows: Sequence[Row], text: str | None) -> list[Ro
 
 
 def _contains(values: Sequence[Any], search_words: list[str]) -> bool:
-    texts = [
-        value if type(value) is str else _to_search_text(value)
-        for value in values
-        if value is not None
-    ]
+    texts = [value if type(value) is str else _to_search_text(value) for value in values if value is not None]
     text = " ".join(texts).casefold()
     return all(word in text for word in search_words)
 
@@ -164,10 +152,7 @@ def _natural_key(text: str) -> _Key:
         digits = text.lstrip("0")
         return _NULL_KEY, (1, len(digits), digits), _NULL_KEY
     parts = _DIGITS.split(text.casefold())
-    return tuple(
-        (1, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (0, 0, part)
-        for part in parts
-    )
+    return tuple((1, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (0, 0, part) for part in parts)
 
 
 def _identity_key(name: str) -> _Key:

@@ -43,11 +43,7 @@ class NoQuery(RequestModel):
 def _split(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
-    return [
-        part
-        for item in value
-        for part in (item.split(",") if isinstance(item, str) and "," in item else [item])
-    ]
+    return [part for item in value for part in (item.split(",") if isinstance(item, str) and "," in item else [item])]
 
 
 CommaSeparated = BeforeValidator(_split)
@@ -96,9 +92,7 @@ def read_object(text: str | bytes, max_bytes: int = _MAX_BYTES) -> dict[str, Any
     """
     if len(text) > max_bytes:
         raise InvalidInputError(
-            f"the body is larger than {format_size(max_bytes)}",
-            code="body_too_large",
-            detail={"field": ""},
+            f"the body is larger than {format_size(max_bytes)}", code="body_too_large", detail={"field": ""}
         )
     try:
         data = from_json(text, allow_inf_nan=False)
@@ -107,9 +101,7 @@ def read_object(text: str | bytes, max_bytes: int = _MAX_BYTES) -> dict[str, Any
             f"the body is not valid JSON: {error}", code="invalid_json", detail={"field": ""}
         ) from error
     if not isinstance(data, dict):
-        raise InvalidInputError(
-            "the body must be a JSON object", code="invalid_json", detail={"field": ""}
-        )
+        raise InvalidInputError("the body must be a JSON object", code="invalid_json", detail={"field": ""})
     return data
 
 

@@ -66,10 +66,7 @@ class RunEvents:
     """
 
     def __init__(
-        self,
-        bus: EventLogger,
-        runs: Callable[[], Awaitable[Runs]],
-        on_change: Callable[[str], None] = lambda _: None,
+        self, bus: EventLogger, runs: Callable[[], Awaitable[Runs]], on_change: Callable[[str], None] = lambda _: None
     ) -> None:
         self._bus = bus
         self._runs = runs
@@ -129,9 +126,7 @@ class RunEvents:
                 self._begun = None
                 rest = None
             else:
-                rest = next_interval(
-                    anything_open=bool(self._open), idle=now - self._last_active, cost=cost
-                )
+                rest = next_interval(anything_open=bool(self._open), idle=now - self._last_active, cost=cost)
             if rest is not None and (self._begun is None or now - last >= rest):
                 await self._poll()
                 last = time.monotonic()
@@ -192,9 +187,7 @@ class RunEvents:
     def _replace_states(self, runs: Sequence[Run]) -> None:
         """Keep only the states of these runs, and of those emitted in the meantime."""
         states = {run.run_id: (run.state, run.status.reason_code) for run in runs}
-        late_states = {
-            run_id: self._states[run_id] for run_id in self._late if run_id in self._states
-        }
+        late_states = {run_id: self._states[run_id] for run_id in self._late if run_id in self._states}
         self._states = {**states, **late_states}
         open_ids = {run.run_id for run in runs if _is_open(run)}
         self._open = (open_ids - self._late) | (self._open & self._late)

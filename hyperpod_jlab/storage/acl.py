@@ -124,9 +124,7 @@ def _read(path: Path, kind: str) -> Entries:
     except OSError:
         if kind == _DEFAULT:  # new entries of a folder are for those who may use the folder
             access_list = _read(path, _ACCESS)
-            return {
-                (tag, _NO_ID): access_list[tag, _NO_ID] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)
-            }
+            return {(tag, _NO_ID): access_list[tag, _NO_ID] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)}
         mode = path.stat().st_mode
         mode_bits = {_USER_OBJ: mode >> 6 & 7, _GROUP_OBJ: mode >> 3 & 7, _OTHER: mode & 7}
         return {(tag, _NO_ID): value for tag, value in mode_bits.items()}

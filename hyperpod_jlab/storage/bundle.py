@@ -66,10 +66,7 @@ class BundleWriter:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._discard()
 
@@ -85,9 +82,7 @@ class BundleWriter:
             file = self._store.put_bytes(data, target, executable=executable)
         self._list(path, file, executable)
 
-    def add_file(
-        self, path: str, source: Path, *, executable: bool = False, digest: str | None = None
-    ) -> None:
+    def add_file(self, path: str, source: Path, *, executable: bool = False, digest: str | None = None) -> None:
         """Add a project file, through the content store.
 
         Raises:
@@ -243,9 +238,7 @@ class Budget:
 def is_command_item(item: object) -> bool:
     """Whether it is a valid command item (see docs/bundle-format.md)."""
     if isinstance(item, dict):
-        return item == {"python": True} or (
-            list(item) == ["bundle"] and is_inner_path(item["bundle"])
-        )
+        return item == {"python": True} or (list(item) == ["bundle"] and is_inner_path(item["bundle"]))
     return isinstance(item, str)
 
 
@@ -272,9 +265,7 @@ def is_file_entry(entry: object) -> bool:
 def visible_names(folder: Path, limit: int | None = None) -> list[str]:
     """The names in a folder of a bundle, sorted, without hidden ones; at most `limit`. None if it cannot be listed."""
     try:
-        return sorted(
-            name for name in descent.list_names(folder, limit) if not name.startswith(".")
-        )
+        return sorted(name for name in descent.list_names(folder, limit) if not name.startswith("."))
     except OSError:
         return []
 

@@ -80,9 +80,7 @@ class ContentStore:
             if status.st_nlink == 1:
                 yield entry
 
-    def _put(
-        self, digest: str, executable: bool, content: bytes | Path, target: Path
-    ) -> StoreResult:
+    def _put(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> StoreResult:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         with contextlib.suppress(FileNotFoundError):  # a clean-up removed it in between
             copied_bytes = self._link(self._path(digest, executable), target, size)

@@ -196,13 +196,7 @@ def rename(path: Path, target: Path) -> None:
 def link(path: Path, target: Path) -> None:
     """Hard-link a file; does not follow a symbolic link."""
     with opened_folder(path.parent) as source_folder, opened_folder(target.parent) as target_folder:
-        os.link(
-            path.name,
-            target.name,
-            src_dir_fd=source_folder,
-            dst_dir_fd=target_folder,
-            follow_symlinks=False,
-        )
+        os.link(path.name, target.name, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
 
 
 def make_link(path: Path, target: str) -> None:
@@ -266,9 +260,7 @@ def _check_owner(descriptor: int, name: str, path: Path) -> None:
         return
     owner = os.fstat(descriptor).st_uid
     if not is_uid(owner, int(match[1])):
-        raise ForeignFolderError(
-            errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
-        )
+        raise ForeignFolderError(errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path))
 
 
 def _size(descriptor: int) -> int:
@@ -277,9 +269,7 @@ def _size(descriptor: int) -> int:
 
 def _write_temporary(folder: int, name: str, data: bytes, mode: int) -> str:
     temporary = f".{name}.{secrets.token_hex(6)}.tmp"
-    descriptor = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder
-    )
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)  # regardless of the umask

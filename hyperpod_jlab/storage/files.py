@@ -14,9 +14,7 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageDeniedError, StorageError
 
-FULL_HINT = (
-    "free some space, such as by removing runs that ended over a day ago: hpj clean --older 1d"
-)
+FULL_HINT = "free some space, such as by removing runs that ended over a day ago: hpj clean --older 1d"
 """Hint for a full partition, and for a run that failed because of it."""
 
 _REASONS = {
@@ -25,9 +23,7 @@ _REASONS = {
     errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
 }
 
-DENIED_HINT = (
-    "ask its owner for access, or set path under [storage] in the configuration to your own folder"
-)
+DENIED_HINT = "ask its owner for access, or set path under [storage] in the configuration to your own folder"
 """Hint for a user without permission for the partition."""
 
 
@@ -112,12 +108,6 @@ def _try_lock(descriptor: int) -> bool:
         return False
     except OSError as error:
         # NFS only locks files that are open for writing, which a folder never is: EBADF.
-        if error.errno not in {
-            errno.ENOLCK,
-            errno.ENOTSUP,
-            errno.ENOSYS,
-            errno.EINVAL,
-            errno.EBADF,
-        }:
+        if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EBADF}:
             raise
     return True

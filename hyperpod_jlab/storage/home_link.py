@@ -32,8 +32,7 @@ def make_link(home: Path, root: Path, name: str = NAME) -> bool:
     with storage_errors(path):
         if root.exists() and home.exists() and root.samefile(home):
             raise InvalidInputError(
-                f"the home folder {home} is the storage partition, so no link is needed",
-                code="home_is_partition",
+                f"the home folder {home} is the storage partition, so no link is needed", code="home_is_partition"
             )
         try:
             path.symlink_to(root)

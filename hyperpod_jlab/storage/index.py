@@ -68,9 +68,7 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
         except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
             return
         except OSError:
-            if (
-                run_folder.uid != own_id or is_shared
-            ):  # another user has closed it: its runs are not for us
+            if run_folder.uid != own_id or is_shared:  # another user has closed it: its runs are not for us
                 return
             with storage_errors(run_folder.runs):
                 raise
@@ -82,13 +80,7 @@ def shards_of(run_folder: RunFolder, *, is_shared: bool = False) -> Iterator[Sha
                     is_recent = now - mtime_ns <= _FRESH_NS
                     shard_name = f"{run_folder.folder.name}/{name}"
                     path = run_folder.runs / name
-                    yield Shard(
-                        shard_name,
-                        path,
-                        run_folder.uid,
-                        FRESH if is_recent else mtime_ns,
-                        is_shared,
-                    )
+                    yield Shard(shard_name, path, run_folder.uid, FRESH if is_recent else mtime_ns, is_shared)
 
 
 def runs_in(shard: Shard) -> set[str]:
@@ -96,14 +88,8 @@ def runs_in(shard: Shard) -> set[str]:
     foreign = shard.uid != own_uid()
     limit = _MAX_FOREIGN_RUNS if foreign else None
     # It was just removed, or another user has closed it.
-    ignored_errors = (
-        (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
-    )
-    with (
-        storage_errors(shard.path),
-        contextlib.suppress(*ignored_errors),
-        descent.opened_folder(shard.path) as folder,
-    ):
+    ignored_errors = (OSError,) if foreign or shard.is_shared else (FileNotFoundError, PermissionError)
+    with storage_errors(shard.path), contextlib.suppress(*ignored_errors), descent.opened_folder(shard.path) as folder:
         names = _folders_in(folder) if shard.is_shared else descent.list_names_in(folder, limit)
         return {
             name
@@ -292,9 +278,7 @@ def _lock_file(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level="IMMEDIATE"
-    )
+    connection = sqlite3.connect(path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level="IMMEDIATE")
     try:
         # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so
         # deleting the index while others use it would make them mix the old one's pages into the
@@ -338,9 +322,7 @@ class Session:
         existing = {}
         for number, run_folder in enumerate(self._partition.own_folders):
             # In the layout without user folders, others' runs may be in the same folders.
-            existing.update(
-                {entry.name: entry for entry in shards_of(run_folder, is_shared=number > 0)}
-            )
+            existing.update({entry.name: entry for entry in shards_of(run_folder, is_shared=number > 0)})
         if everyone:
             for run_folder in self._partition.other_folders():
                 existing.update({entry.name: entry for entry in shards_of(run_folder)})
@@ -389,9 +371,7 @@ class Session:
                 folders[run_id] = (run_folder.runs / name / run_id, uid)
         return folders
 
-    def put(
-        self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
-    ) -> None:
+    def put(self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int) -> None:
         """Save a run's view."""
         self._db.execute(
             "UPDATE runs SET view=?, created=?, cluster=?, notebook=?, state=?, ended=?, stamp=? WHERE run_id=?",
@@ -415,8 +395,7 @@ class Session:
     def put_children(self, run_id: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Save the end of an array's children: index, state, exit code, start and end."""
         self._db.executemany(
-            "INSERT OR REPLACE INTO children VALUES (?, ?, ?, ?, ?, ?)",
-            [(run_id, *row) for row in rows],
+            "INSERT OR REPLACE INTO children VALUES (?, ?, ?, ?, ?, ?)", [(run_id, *row) for row in rows]
         )
 
     def newest(
@@ -457,10 +436,7 @@ class Session:
 
     def _refresh_shard(self, shard: Shard) -> None:
         existing = runs_in(shard)
-        indexed = {
-            row[0]
-            for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard.name,))
-        }
+        indexed = {row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard.name,))}
         self._drop(shard.name, existing)
         # If two users took an id, it is one's own run, else that of the lower uid, as in
         # `Partition.find`.
@@ -468,15 +444,9 @@ class Session:
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
             "WHERE uid != excluded.uid AND (excluded.uid = ? OR (uid != ? AND excluded.uid < uid))",
-            [
-                (run_id, shard.name, shard.uid, own_uid(), own_uid())
-                for run_id in existing - indexed
-            ],
+            [(run_id, shard.name, shard.uid, own_uid(), own_uid()) for run_id in existing - indexed],
         )
-        self._db.execute(
-            "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)",
-            (shard.name, shard.mtime_ns, shard.uid),
-        )
+        self._db.execute("INSERT OR REPLACE INTO shards VALUES (?, ?, ?)", (shard.name, shard.mtime_ns, shard.uid))
 
     def _drop(self, shard: str, existing: set[str]) -> None:
         """Drop the removed runs of a shard; if another user has one of the same id, reads that user's shard again."""

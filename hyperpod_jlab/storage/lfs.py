@@ -76,9 +76,7 @@ class Lfs:
         result: dict[str, FileState | str] = {}
         for path in paths:
             state = flags[path]
-            result[path] = (
-                state if isinstance(state, str) else _parse_state(path, state, actions[path])
-            )
+            result[path] = state if isinstance(state, str) else _parse_state(path, state, actions[path])
         return result
 
     async def ask(self, verb: Verb, paths: Sequence[str]) -> dict[str, str | None]:
@@ -123,11 +121,7 @@ class Lfs:
 
     async def _run(self, command: str, paths: Sequence[str]) -> _Output:
         process = await start_child(
-            self._program,
-            command,
-            *paths,
-            stdin=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "LC_ALL": "C"},
+            self._program, command, *paths, stdin=asyncio.subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}
         )
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -151,9 +145,7 @@ class Lfs:
         return _Output(process.returncode or 0, output, err.decode(errors="replace").strip())
 
 
-def _parse_state(
-    path: str, state: re.Match[bytes], action: re.Match[bytes] | str
-) -> FileState | str:
+def _parse_state(path: str, state: re.Match[bytes], action: re.Match[bytes] | str) -> FileState | str:
     if isinstance(action, str):
         return action
     action_name = action[1].decode()
@@ -164,18 +156,12 @@ def _parse_state(
     return FileState(path, int(state[1], 16), archive, action_name, progress or None)
 
 
-def _lines(
-    output: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]
-) -> Iterator[re.Match[bytes]]:
+def _lines(output: bytes, paths: Sequence[str], pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
     """The lines of the files, in order. File names may contain line breaks, so lines are matched by name."""
     position = 0
     for path in paths:
         begin = os.fsencode(path) + b": "
-        match = (
-            pattern.match(output, position + len(begin))
-            if output.startswith(begin, position)
-            else None
-        )
+        match = pattern.match(output, position + len(begin)) if output.startswith(begin, position) else None
         if match is None:
             return
         yield match

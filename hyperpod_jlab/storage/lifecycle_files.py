@@ -100,9 +100,7 @@ def _read_end(path: Path, max_bytes: int) -> tuple[bytes, bool] | None:
         if about.st_uid not in {os.getuid(), 0}:
             raise _unreadable(path, f"it belongs to uid {about.st_uid}")
         # One read returns a whole file of this size; a file that is being written may be shorter.
-        return os.pread(
-            number, max_bytes, max(0, about.st_size - max_bytes)
-        ), about.st_size > max_bytes
+        return os.pread(number, max_bytes, max(0, about.st_size - max_bytes)), about.st_size > max_bytes
     except OSError as error:
         raise _unreadable(path, error.strerror) from error
     finally:
@@ -110,11 +108,7 @@ def _read_end(path: Path, max_bytes: int) -> tuple[bytes, bool] | None:
 
 
 def _unreadable(path: Path, reason: str | None) -> StorageError:
-    return StorageError(
-        f"{path} cannot be read: {reason}",
-        code="invalid_lifecycle_file",
-        detail={"path": str(path)},
-    )
+    return StorageError(f"{path} cannot be read: {reason}", code="invalid_lifecycle_file", detail={"path": str(path)})
 
 
 def _no_status(path: Path, reason: str) -> StorageError:

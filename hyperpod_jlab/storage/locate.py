@@ -42,9 +42,7 @@ class BundleLocation:
         InvalidInputError: It is not a run id.
     """
 
-    def __init__(
-        self, partition: Partition, run_id: str, location: tuple[Path, int] | None = None
-    ) -> None:
+    def __init__(self, partition: Partition, run_id: str, location: tuple[Path, int] | None = None) -> None:
         self.partition = partition
         self.run_id = run_id
         self.index = split_run_id(run_id)[1]

@@ -81,9 +81,7 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
         if partition.shared:
             descent.change_mode(target, partition.folder_mode)
         if is_suspect:
-            descent.replace(
-                target / SUSPECT, to_json({"time": time.time()}), mode=partition.file_mode
-            )
+            descent.replace(target / SUSPECT, to_json({"time": time.time()}), mode=partition.file_mode)
 
 
 def _move_code(partition: Partition, new_folder: RunFolder, old_folder: RunFolder) -> int:

@@ -64,11 +64,7 @@ def all_mounts(table: Path | None = None) -> list[Mount]:
     Raises:
         OSError: There is no table: this is not Linux.
     """
-    lines = (
-        (table or Path(os.environ.get(VARIABLE) or _TABLE))
-        .read_text(errors="surrogateescape")
-        .splitlines()
-    )
+    lines = (table or Path(os.environ.get(VARIABLE) or _TABLE)).read_text(errors="surrogateescape").splitlines()
     return [_parse(line) for line in lines]
 
 
@@ -78,9 +74,7 @@ def mount_of(path: Path) -> Mount:
     try:
         mounts = all_mounts()
     except OSError:  # not Linux
-        return Mount(
-            str(next(folder for folder in (resolved, *resolved.parents) if folder.is_mount()))
-        )
+        return Mount(str(next(folder for folder in (resolved, *resolved.parents) if folder.is_mount())))
     best_mount = Mount("/")
     for mount in mounts:
         # A later line covers an earlier one with the same mount point.
@@ -106,9 +100,7 @@ def _parse(line: str) -> Mount:
     options = tuple(rest[0].split(",")) if rest else ()
     # A bind mount can be read-only on a writable file system, and vice versa.
     read_only = "ro" in fields[5].split(",") or "ro" in options
-    return Mount(
-        _unescape(fields[4]), kind, _unescape(source), read_only, options, _unescape(fields[3])
-    )
+    return Mount(_unescape(fields[4]), kind, _unescape(source), read_only, options, _unescape(fields[3]))
 
 
 def _unescape(text: str) -> str:

@@ -105,23 +105,15 @@ def rights_on(path: Path, top: Path) -> PathRights:
         if all(_may_enter(principal, rights_there) for _, rights_there in folder_rights):
             grants.append(_grant(principal, bits))
         elif principal == _EVERYBODY:
-            blocking = [
-                rights_there
-                for _, rights_there in folder_rights
-                if not _may_enter(principal, rights_there)
-            ]
-            grants += [
-                _grant(entry, bits) for entry in _allowed_principals(blocking) - granted.keys()
-            ]
+            blocking = [rights_there for _, rights_there in folder_rights if not _may_enter(principal, rights_there)]
+            grants += [_grant(entry, bits) for entry in _allowed_principals(blocking) - granted.keys()]
     mode = stat.S_IMODE(status.st_mode)
     owner = _user(status.st_uid)
     evidence = [f"{resolved} has mode {mode:04o} and belongs to {owner} (uid {status.st_uid})"]
     if len(granted) > 2:
         evidence.append(f"{resolved} has an ACL")
     if blocking:
-        barrier = next(
-            folder for folder, rights_there in folder_rights if rights_there is blocking[0]
-        )
+        barrier = next(folder for folder, rights_there in folder_rights if rights_there is blocking[0])
         evidence.append(f"{barrier} is not accessible for all users")
     return PathRights(owner, status.st_uid, mode, tuple(grants), tuple(evidence))
 
@@ -137,10 +129,7 @@ def _may_enter(principal: Principal, granted: dict[Principal, int]) -> bool:
 
 def _allowed_principals(barriers: list[dict[Principal, int]]) -> set[Principal]:
     """Users and groups that every one of these folders admits by name."""
-    allowed = (
-        {principal for principal, bits in barrier.items() if bits & _EXECUTE}
-        for barrier in barriers
-    )
+    allowed = ({principal for principal, bits in barrier.items() if bits & _EXECUTE} for barrier in barriers)
     return set.intersection(*allowed)
 
 
@@ -251,9 +240,7 @@ def _parent(path: Path, own_id: int) -> Parent:
 
 
 def _problem(uid: int, mode: int, own_id: int) -> Problem | None:
-    if uid not in {0, own_id} and not is_unmapped(
-        uid
-    ):  # owned by root, or the nodes' guard refuses it
+    if uid not in {0, own_id} and not is_unmapped(uid):  # owned by root, or the nodes' guard refuses it
         return "foreign"
     if mode & stat.S_ISVTX:  # only the owner of an entry, and of the folder, may rename it
         return None

@@ -201,11 +201,7 @@ class Partition:
             if not self.root.is_dir():
                 self._make_root()
             unsafe = unsafe_parent(self.root, group=self.shared)
-            if (
-                self.shared
-                and unsafe is not None
-                and unsafe.path == Path(os.path.realpath(self.root))
-            ):
+            if self.shared and unsafe is not None and unsafe.path == Path(os.path.realpath(self.root)):
                 # The root is this user's own, but open to everybody, as Studio creates it: close
                 # it.
                 with contextlib.suppress(PermissionError):
@@ -216,11 +212,7 @@ class Partition:
                 f"another user can replace your files: {unsafe.path} {unsafe.reason}",
                 code="untrusted_parent",
                 hint=unsafe.fix,
-                detail={
-                    "path": str(unsafe.path),
-                    "owner": unsafe.uid,
-                    "mode": f"{unsafe.mode:04o}",
-                },
+                detail={"path": str(unsafe.path), "owner": unsafe.uid, "mode": f"{unsafe.mode:04o}"},
             )
         for folder in (self.folder, self.runs, self.content):
             self.make_folder(folder)
@@ -229,16 +221,9 @@ class Partition:
     def _make_root(self) -> None:
         try:
             for folder in reversed([self.root, *self.root.parents]):
-                if (
-                    not folder.is_dir()
-                ):  # regardless of the umask, nobody else may replace its entries
+                if not folder.is_dir():  # regardless of the umask, nobody else may replace its entries
                     folder.mkdir(exist_ok=True, mode=0o700 if folder == self.root else 0o755)
-        except (
-            PermissionError,
-            FileExistsError,
-            FileNotFoundError,
-            NotADirectoryError,
-        ) as error:
+        except (PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError) as error:
             kind = StorageDeniedError if isinstance(error, PermissionError) else StorageError
             raise kind(
                 f"the storage partition {self.root} cannot be created: {error.strerror}",
@@ -330,16 +315,10 @@ class PathMap:
 
     @classmethod
     def create_map(
-        cls,
-        local: str | PurePosixPath,
-        remote: str | PurePosixPath | None = None,
-        *,
-        shared: bool = True,
+        cls, local: str | PurePosixPath, remote: str | PurePosixPath | None = None, *, shared: bool = True
     ) -> PathMap:
         """Create a map; without `remote` the nodes see the partition at the same path."""
-        return cls(
-            PurePosixPath(local), PurePosixPath(remote if remote is not None else local), shared
-        )
+        return cls(PurePosixPath(local), PurePosixPath(remote if remote is not None else local), shared)
 
     def to_cluster_path(self, path: str | PurePosixPath) -> PurePosixPath:
         """A path of this machine as the nodes see it.

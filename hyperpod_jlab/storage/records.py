@@ -216,17 +216,10 @@ class BundleReader(BundleLocation):
         return self._sorted_actions([])
 
     def add_action(
-        self,
-        action: ActionKind,
-        user: str,
-        *,
-        time_limit: int | None = None,
-        queue: str | None = None,
+        self, action: ActionKind, user: str, *, time_limit: int | None = None, queue: str | None = None
     ) -> Action:
         """Record a user's action; with ``change`` the new time limit (in seconds) and queue."""
-        record = Action(
-            time=time.time(), action=action, user=user, time_limit=time_limit, queue=queue
-        )
+        record = Action(time=time.time(), action=action, user=user, time_limit=time_limit, queue=queue)
         folder = self.records / "status" / "actions"
         path = folder / f"{time.time_ns():020d}-{secrets.token_hex(3)}.json"
         self._put(path, record)
@@ -282,11 +275,7 @@ class BundleReader(BundleLocation):
             descent.replace(path, data, mode=self.file_mode)
 
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
-        numbers = [
-            int(name.removeprefix("attempt-"))
-            for name in self._listed(status)
-            if _ATTEMPT.fullmatch(name)
-        ]
+        numbers = [int(name.removeprefix("attempt-")) for name in self._listed(status) if _ATTEMPT.fullmatch(name)]
         for number in self._limited(sorted(numbers, reverse=True), damage)[::-1]:
             folder = status / f"attempt-{number}"
             names = self._listed(folder)
@@ -295,15 +284,8 @@ class BundleReader(BundleLocation):
             yield AttemptRecords(
                 number=number,
                 claim=self._optional(AttemptClaim, folder / "claim.json", damage),
-                nodes=tuple(
-                    sorted(
-                        self._read_each(NodeRecord, folder, nodes, damage),
-                        key=lambda n: n.node_rank,
-                    )
-                ),
-                errors=tuple(
-                    sorted(self._read_each(RankError, folder, errors, damage), key=lambda e: e.time)
-                ),
+                nodes=tuple(sorted(self._read_each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank)),
+                errors=tuple(sorted(self._read_each(RankError, folder, errors, damage), key=lambda e: e.time)),
             )
 
     def _sorted_actions(self, damage: list[str]) -> tuple[Action, ...]:
@@ -332,9 +314,7 @@ class BundleReader(BundleLocation):
         damage.append("records: too many to read")
         return found[:_MAX_FOREIGN_STEPS]
 
-    def _read_each(
-        self, kind: type[Record], folder: Path, names: list[str], damage: list[str]
-    ) -> Iterable[Record]:
+    def _read_each(self, kind: type[Record], folder: Path, names: list[str], damage: list[str]) -> Iterable[Record]:
         for name in names:
             record = self._optional(kind, folder / name, damage)
             if record is not None:
@@ -372,9 +352,7 @@ class BundleReader(BundleLocation):
         except (FileNotFoundError, NotADirectoryError):
             if not descent.is_folder(self.folder):
                 raise NotFoundError(
-                    f"run {self.run_id} not found",
-                    code="no_such_run",
-                    hint="list runs with: hpj runs",
+                    f"run {self.run_id} not found", code="no_such_run", hint="list runs with: hpj runs"
                 ) from None
             raise self._damaged(path, "is missing") from None
         except ValueError as error:

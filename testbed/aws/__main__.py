@@ -5,13 +5,7 @@ import contextlib
 import threading
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.example import (
-    DOMAIN,
-    FILE_SYSTEM,
-    add_people,
-    client_environment,
-    example_account,
-)
+from testbed.aws.example import DOMAIN, FILE_SYSTEM, add_people, client_environment, example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.server import AwsServer
 from testbed.aws.state import Profile
@@ -22,9 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--region", default="us-west-2")
-    parser.add_argument(
-        "--pace", type=float, default=0.01, help="how long clusters take, of what they take on AWS"
-    )
+    parser.add_argument("--pace", type=float, default=0.01, help="how long clusters take, of what they take on AWS")
     given = parser.parse_args()
     account = example_account(given.region)
     account.timeline = Timeline(runs=True)

@@ -48,10 +48,7 @@ class Query:
 
 
 def answer(
-    account: Account,
-    faults: Faults,
-    query: Query,
-    counted: Callable[[dict[str, str]], AbstractContextManager[None]],
+    account: Account, faults: Faults, query: Query, counted: Callable[[dict[str, str]], AbstractContextManager[None]]
 ) -> Reply:
     """Ask the workspace's Prometheus.
 
@@ -68,9 +65,7 @@ def answer(
     if found is None or query.verb not in {"GET", "POST"}:
         raise ApiError("UnknownOperationException", f"no operation: {query.verb} {query.path}", 404)
     with counted(query.given):
-        check_signature(
-            query.headers, query.scope, query.caller.secret, query.verb, query.path, query.body
-        )
+        check_signature(query.headers, query.scope, query.caller.secret, query.verb, query.path, query.body)
         time.sleep(faults.slow.get(ACTION, 0))
         faults.before(ACTION)
         _check_right(account, faults, query, found["workspace"])
@@ -90,10 +85,7 @@ def fail(error: ApiError) -> Reply:
 
 def _check_right(account: Account, faults: Faults, query: Query, workspace: str) -> None:
     where = f"{account.partition}:aps:{query.scope.region}:{account.account_id}"
-    context = {
-        "aws:RequestedRegion": query.scope.region,
-        "aws:PrincipalAccount": account.account_id,
-    }
+    context = {"aws:RequestedRegion": query.scope.region, "aws:PrincipalAccount": account.account_id}
     asked = Asked(ACTION, f"arn:{where}:workspace/{workspace}", context)
     verdict = decide(query.caller.policies, asked, query.caller.session)
     if faults.denies(ACTION, workspace):

@@ -39,13 +39,7 @@ class BedError(Exception):
     """The testbed does not do what it is told, in its own words."""
 
 
-def order(
-    script: Path,
-    folder: Path,
-    command: str,
-    *words: str,
-    variables: Mapping[str, str] | None = None,
-) -> str:
+def order(script: Path, folder: Path, command: str, *words: str, variables: Mapping[str, str] | None = None) -> str:
     """Run a command of a testbed's script; returns what it prints.
 
     Args:
@@ -102,10 +96,7 @@ class Attached(ABC):
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
         self._thread.join()

@@ -55,8 +55,4 @@ class CborWire:
 
     @staticmethod
     def _headers(request_id: str) -> dict[str, str]:
-        return {
-            "Content-Type": "application/cbor",
-            "smithy-protocol": "rpc-v2-cbor",
-            "x-amzn-RequestId": request_id,
-        }
+        return {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor", "x-amzn-RequestId": request_id}

@@ -82,8 +82,7 @@ def _asked(metric: Metric, request: Request) -> bool:
         and given.get("Namespace", metric.namespace) == metric.namespace
         and given.get("MetricName", metric.name) == metric.name
         and all(
-            one["Name"] in dimensions
-            and one.get("Value", dimensions[one["Name"]]) == dimensions[one["Name"]]
+            one["Name"] in dimensions and one.get("Value", dimensions[one["Name"]]) == dimensions[one["Name"]]
             for one in given.get("Dimensions", [])
         )
     )
@@ -135,7 +134,5 @@ def _invalid(message: str) -> ApiError:
 
 
 SERVICE = Service(
-    "cloudwatch",
-    {"ListMetrics": list_metrics, "GetMetricData": get_metric_data},
-    lambda _: Resource(None, "*"),
+    "cloudwatch", {"ListMetrics": list_metrics, "GetMetricData": get_metric_data}, lambda _: Resource(None, "*")
 )

@@ -69,12 +69,7 @@ def modify_network_interface_attribute(request: Request) -> dict[str, Any]:
 def delete_security_group(request: Request) -> dict[str, Any]:
     network, name = _network(request), request.given["GroupId"]
     _known_group(request)
-    rules = [
-        rule
-        for one in network.groups.values()
-        if one.group_id != name
-        for rule in (*one.inbound, *one.outbound)
-    ]
+    rules = [rule for one in network.groups.values() if one.group_id != name for rule in (*one.inbound, *one.outbound)]
     named = {pair["GroupId"] for rule in rules for pair in rule.get("UserIdGroupPairs", ())}
     if name in named or any(name in one.groups for one in network.interfaces.values()):
         raise ApiError("DependencyViolation", f"resource {name} has a dependent object")
@@ -159,9 +154,7 @@ def _interface(request: Request, one: NetworkInterface) -> dict[str, Any]:
 
 def _resource(request: Request) -> Resource:
     """What is changed, as IAM names it; descriptions are of nothing single."""
-    named = request.given.get("NetworkInterfaceId") or next(
-        iter(request.given.get("Resources", ())), None
-    )
+    named = request.given.get("NetworkInterfaceId") or next(iter(request.given.get("Resources", ())), None)
     account = request.account
     where = f"{account.partition}:ec2:{request.region}:{account.account_id}"
     group = request.given.get("GroupId")

@@ -25,8 +25,7 @@ def describe_subnets(request: Request) -> dict[str, Any]:
             "State": "available",
         }
         for one in _network(request).subnets.values()
-        if one.subnet_id in filters.get("subnet-id", [one.subnet_id])
-        and one.vpc in filters.get("vpc-id", [one.vpc])
+        if one.subnet_id in filters.get("subnet-id", [one.subnet_id]) and one.vpc in filters.get("vpc-id", [one.vpc])
     ]
     return {"Subnets": shown}
 
@@ -34,11 +33,7 @@ def describe_subnets(request: Request) -> dict[str, Any]:
 def describe_route_tables(request: Request) -> dict[str, Any]:
     """Each subnet with a gateway has a table of its own; all others have their VPC's main one."""
     filters = _filters(request, "vpc-id")
-    subnets = [
-        one
-        for one in _network(request).subnets.values()
-        if one.vpc in filters.get("vpc-id", [one.vpc])
-    ]
+    subnets = [one for one in _network(request).subnets.values() if one.vpc in filters.get("vpc-id", [one.vpc])]
     more = _network(request).routes
     own = [_table(one, more) for one in subnets if one.gateway is not None]
     main = [
@@ -76,9 +71,7 @@ def describe_network_acls(request: Request) -> dict[str, Any]:
             "VpcId": one.vpc,
             "IsDefault": True,
             "OwnerId": request.account.account_id,
-            "Associations": [
-                {"NetworkAclId": one.acl_id, "SubnetId": subnet} for subnet in one.subnets
-            ],
+            "Associations": [{"NetworkAclId": one.acl_id, "SubnetId": subnet} for subnet in one.subnets],
             "Entries": one.entries,
         }
         for one in _network(request).acls.values()

@@ -41,10 +41,7 @@ class Ec2Wire(FormWire):
 def _structure(tree: dict[str, Any], shape: Any) -> dict[str, Any]:
     """The members by their names; one that the shape has not keeps its own, and is refused by its check."""
     names = {_sent_as(name, member): name for name, member in shape.members.items()}
-    return {
-        names.get(sent, sent): _value(one, shape.members.get(names.get(sent, sent)))
-        for sent, one in tree.items()
-    }
+    return {names.get(sent, sent): _value(one, shape.members.get(names.get(sent, sent))) for sent, one in tree.items()}
 
 
 def _sent_as(name: str, member: Any) -> str:

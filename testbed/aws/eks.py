@@ -40,9 +40,7 @@ def describe_addon(request: Request) -> dict[str, Any]:
         raise ApiError("ResourceNotFoundException", f"No cluster found for name: {cluster}.", 404)
     values = request.account.addons.get((request.region, cluster, addon))
     if values is None:
-        raise ApiError(
-            "ResourceNotFoundException", f"No addon: {addon} found in cluster: {cluster}", 404
-        )
+        raise ApiError("ResourceNotFoundException", f"No addon: {addon} found in cluster: {cluster}", 404)
     told = {"configurationValues": values} if values else {}
     return {
         "addon": {
@@ -81,6 +79,4 @@ def _addon_arn(request: Request) -> str:
     return f"arn:{where}:addon/{given['clusterName']}/{given['addonName']}/{_ADDON_ID}"
 
 
-SERVICE = Service(
-    "eks", {"DescribeCluster": describe_cluster, "DescribeAddon": describe_addon}, _resource
-)
+SERVICE = Service("eks", {"DescribeCluster": describe_cluster, "DescribeAddon": describe_addon}, _resource)

@@ -160,22 +160,18 @@ class Endpoint:
             caller = check(headers, scope, self.account, datetime.now(UTC) + self.faults.clock)
             query = aps.Query(headers, scope, caller, verb, path, body)
             return aps.answer(
-                *(self.account, self.faults, query),
-                lambda given: self._counted(Call(aps.ACTION, scope.region, given)),
+                *(self.account, self.faults, query), lambda given: self._counted(Call(aps.ACTION, scope.region, given))
             )
         except ApiError as error:
             return aps.fail(error)
 
-    def _ask_mlflow(
-        self, scope: Scope, headers: Message, body: bytes, path: str, verb: str
-    ) -> Reply:
+    def _ask_mlflow(self, scope: Scope, headers: Message, body: bytes, path: str, verb: str) -> Reply:
         """A request to an MLflow server."""
         try:
             caller = check(headers, scope, self.account, datetime.now(UTC) + self.faults.clock)
             query = aps.Query(headers, scope, caller, verb, path, body)
             return mlflow.answer(
-                *(self.account, self.faults, query),
-                lambda action: self._counted(Call(action, scope.region, {})),
+                *(self.account, self.faults, query), lambda action: self._counted(Call(action, scope.region, {}))
             )
         except ApiError as error:
             return mlflow.fail(error)

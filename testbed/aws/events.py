@@ -28,9 +28,7 @@ def list_cluster_events(request: Request) -> dict[str, Any]:
         and event.time.timestamp() < given.get("EventTimeBefore", float("inf"))
     ]
     ordered = {"SortOrder": "Descending", **given}
-    shown, following = page(
-        found, lambda one: [one.time.timestamp(), event_id(cluster, one)], ordered
-    )
+    shown, following = page(found, lambda one: [one.time.timestamp(), event_id(cluster, one)], ordered)
     return {"Events": [_event(cluster, event) for event in shown], **following}
 
 

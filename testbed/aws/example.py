@@ -6,23 +6,8 @@ from typing import Any
 
 from testbed.aws.example_governance import add_governance
 from testbed.aws.example_ground import add_ground
-from testbed.aws.network import (
-    OTHER_SUBNET,
-    SUBNET,
-    Network,
-    NetworkInterface,
-    SecurityGroup,
-    open_to,
-)
-from testbed.aws.state import (
-    Account,
-    Domain,
-    LustreFileSystem,
-    Profile,
-    Space,
-    attached,
-    lustre_at,
-)
+from testbed.aws.network import OTHER_SUBNET, SUBNET, Network, NetworkInterface, SecurityGroup, open_to
+from testbed.aws.state import Account, Domain, LustreFileSystem, Profile, Space, attached, lustre_at
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -134,19 +119,14 @@ def add_network(account: Account, region: str, file_system: LustreFileSystem) ->
         SecurityGroup(NODES, "hyperpod-nodes", open_to(SERVERS, NODES)),
         SecurityGroup(SERVERS, "lustre-servers", open_to(SERVERS, *clients)),
         SecurityGroup(INBOUND_NFS, f"security-group-for-inbound-nfs-{DOMAIN}"),
-        *(
-            NetworkInterface(f"eni-{number:017x}", [SERVERS, INBOUND_NFS], f"10.0.1.{number}")
-            for number in (1, 2)
-        ),
+        *(NetworkInterface(f"eni-{number:017x}", [SERVERS, INBOUND_NFS], f"10.0.1.{number}") for number in (1, 2)),
     )
     file_system.interfaces = list(network.interfaces)
     for cluster in account.clusters.get(region, []):
         cluster.network = {"SecurityGroupIds": [NODES], "Subnets": [SUBNET]}
     mounted = [lustre_at(FILE_SYSTEM, "/alice")]
     account.domains[DOMAIN] = Domain(
-        subnets=[SUBNET, OTHER_SUBNET],
-        groups=[APPS],
-        shared_file_systems=[lustre_at(FILE_SYSTEM, "/team")],
+        subnets=[SUBNET, OTHER_SUBNET], groups=[APPS], shared_file_systems=[lustre_at(FILE_SYSTEM, "/team")]
     )
     account.profiles[DOMAIN, "alice"].file_systems = mounted
 

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from testbed.aws.ground import TRUST, InstanceType
 from testbed.aws.instance_types import hyperpod_types
-from testbed.aws.network import (
-    OTHER_SUBNET,
-    SUBNET,
-    VPC,
-    NetworkAcl,
-    SecurityGroup,
-    Subnet,
-    open_to,
-)
+from testbed.aws.network import OTHER_SUBNET, SUBNET, VPC, NetworkAcl, SecurityGroup, Subnet, open_to
 from testbed.aws.state import Account
 
 CLUSTER_NODES = "sg-0c1a5e5000000eee5"

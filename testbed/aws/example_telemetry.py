@@ -42,9 +42,7 @@ def _write_logs(account: Account, region: str, cluster: Cluster, now: datetime) 
         account.telemetry.write(region, group, f"LifecycleConfig/{stream}", lines)
         if node.status == "Failure":
             found = [(milliseconds(now - timedelta(minutes=5)), _FAULT)]
-            account.telemetry.write(
-                region, group, f"SagemakerHealthMonitoringAgent/{stream}", found
-            )
+            account.telemetry.write(region, group, f"SagemakerHealthMonitoringAgent/{stream}", found)
 
 
 def _measure_eks(account: Account, region: str, cluster: Cluster, minutes: list[datetime]) -> None:
@@ -61,9 +59,7 @@ def _measure_eks(account: Account, region: str, cluster: Cluster, minutes: list[
     account.telemetry.measure(region, "ContainerInsights", "cluster_node_count", on, counts)
 
 
-def _of_node(
-    node: Node, number: int, minutes: list[datetime]
-) -> Iterator[tuple[str, list[tuple[datetime, float]]]]:
+def _of_node(node: Node, number: int, minutes: list[datetime]) -> Iterator[tuple[str, list[tuple[datetime, float]]]]:
     well = node.status == "Running"
     curves: Mapping[str, tuple[float, float]] = {
         "node_gpu_utilization": (60, 35),
@@ -80,18 +76,10 @@ def _of_node(
         "hyperpod_node_health_status_unschedulable_pending_replacement": (float(not well), 0),
     }
     for metric, (middle, swing) in curves.items():
-        yield (
-            metric,
-            [
-                (minute, middle + swing * math.sin(at / 7 + number))
-                for at, minute in enumerate(minutes)
-            ],
-        )
+        yield (metric, [(minute, middle + swing * math.sin(at / 7 + number)) for at, minute in enumerate(minutes)])
 
 
-def _measure_slurm(
-    account: Account, region: str, cluster: Cluster, minutes: list[datetime]
-) -> None:
+def _measure_slurm(account: Account, region: str, cluster: Cluster, minutes: list[datetime]) -> None:
     on = {"ClusterId": cluster.arn.rpartition("/")[2]}
     values = {
         "node_gpu_utilization": 72.0,

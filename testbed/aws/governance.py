@@ -18,19 +18,13 @@ def list_compute_quotas(request: Request) -> dict[str, Any]:
 def describe_compute_quota(request: Request) -> dict[str, Any]:
     for one in request.account.quotas.get(request.region, []):
         if one.ident == request.given["ComputeQuotaId"]:
-            return {
-                **_quota(request, one),
-                **({"FailureReason": one.failure} if one.failure is not None else {}),
-            }
+            return {**_quota(request, one), **({"FailureReason": one.failure} if one.failure is not None else {})}
     raise _none("Compute quota", request.given["ComputeQuotaId"])
 
 
 def list_cluster_scheduler_configs(request: Request) -> dict[str, Any]:
     shown, following = _page(request, request.account.policies.get(request.region, []))
-    return {
-        "ClusterSchedulerConfigSummaries": [_policy(request, one) for one in shown],
-        **following,
-    }
+    return {"ClusterSchedulerConfigSummaries": [_policy(request, one) for one in shown], **following}
 
 
 def describe_cluster_scheduler_config(request: Request) -> dict[str, Any]:
@@ -43,10 +37,7 @@ def describe_cluster_scheduler_config(request: Request) -> dict[str, Any]:
 
 def governance_resource(request: Request) -> Resource | None:
     """What IAM names: a quota or a policy by its id; None where the request is about neither."""
-    for member, kind in (
-        ("ComputeQuotaId", "compute-quota"),
-        ("ClusterSchedulerConfigId", "cluster-scheduler-config"),
-    ):
+    for member, kind in (("ComputeQuotaId", "compute-quota"), ("ClusterSchedulerConfigId", "cluster-scheduler-config")):
         if member in request.given:
             ident = request.given[member]
             return Resource(ident, _arn(request, kind, ident))

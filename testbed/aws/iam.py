@@ -15,18 +15,13 @@ from testbed.aws.replies import ApiError
 
 VERSION = "2012-10-17"
 
-EVERYTHING: Mapping[str, Any] = {
-    "Version": VERSION,
-    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-}
+EVERYTHING: Mapping[str, Any] = {"Version": VERSION, "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 """The policy of an administrator."""
 
 ALWAYS = frozenset({"sts:GetCallerIdentity"})
 """Actions that need no right, and that no policy can take away."""
 
-CONDITION_KEYS = frozenset(
-    {"aws:PrincipalAccount", "aws:RequestedRegion", "aws:TagKeys", "lambda:SourceFunctionArn"}
-)
+CONDITION_KEYS = frozenset({"aws:PrincipalAccount", "aws:RequestedRegion", "aws:TagKeys", "lambda:SourceFunctionArn"})
 """Keys of conditions that are known here; those that a call does not have are absent from its context."""
 
 Context = Mapping[str, str | tuple[str, ...]]
@@ -42,9 +37,7 @@ _DENIED = {
 }
 """By protocol: how a service says that there is no right, and with which HTTP status."""
 
-_STATEMENT = frozenset(
-    {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"}
-)
+_STATEMENT = frozenset({"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"})
 _ARN_PARTS = 6
 _USER_ID = "${aws:userid}"
 _ACTION = re.compile(r"\*|[a-z0-9-]+:[A-Za-z0-9*?]+")
@@ -90,13 +83,10 @@ class Policy:
     def __init__(self, document: Mapping[str, Any]) -> None:
         unknown = set(document) - {"Version", "Id", "Statement"}
         if unknown or document.get("Version") != VERSION or not document.get("Statement"):
-            raise PolicyError(
-                f"a policy has Version {VERSION} and Statement, not {sorted(document)}"
-            )
+            raise PolicyError(f"a policy has Version {VERSION} and Statement, not {sorted(document)}")
         statements = document["Statement"]
         self._statements = [
-            _Statement(one)
-            for one in ([statements] if isinstance(statements, Mapping) else statements)
+            _Statement(one) for one in ([statements] if isinstance(statements, Mapping) else statements)
         ]
 
     def effects(self, asked: Asked) -> set[str]:
@@ -132,11 +122,7 @@ def denied(protocol: str, caller: str, asked: Asked, *, explicit: bool = False) 
     )
     words = f"is not authorized to perform: {asked.action} on resource: {asked.resource} {why}"
     if protocol == "ec2":
-        return ApiError(
-            code,
-            f"You are not authorized to perform this operation. User: {caller} {words}",
-            status,
-        )
+        return ApiError(code, f"You are not authorized to perform this operation. User: {caller} {words}", status)
     return ApiError(code, f"User: {caller} {words}", status)
 
 
@@ -156,18 +142,14 @@ class _Statement:
         for resource in self._resources:
             if "${" in resource.replace(_USER_ID, ""):
                 raise PolicyError(f"{resource!r}: variables are not known here, but {_USER_ID}")
-            if resource != "*" and (
-                not resource.startswith("arn:") or resource.count(":") < _ARN_PARTS - 1
-            ):
+            if resource != "*" and (not resource.startswith("arn:") or resource.count(":") < _ARN_PARTS - 1):
                 raise PolicyError(f"{resource!r} is no ARN")
         self._conditions = _conditions(given.get("Condition", {}))
 
     def is_about(self, asked: Asked) -> bool:
         """Whether action, resource and conditions all match."""
         action = any(_action_pattern(one).fullmatch(asked.action) for one in self._actions)
-        resource = any(
-            matches_arn(_filled(one, asked.context), asked.resource) for one in self._resources
-        )
+        resource = any(matches_arn(_filled(one, asked.context), asked.resource) for one in self._resources)
         return (
             action is not self._not_actions
             and resource is not self._not_resources

@@ -26,14 +26,7 @@ CHECKED = (
     InstanceType("g5.xlarge", vcpus=4, memory=16384, gpus=(1, "A10G")),
     InstanceType("g5.2xlarge", gpus=(1, "A10G")),
     InstanceType("g5.8xlarge", vcpus=32, memory=131072, efa=1, gpus=(1, "A10G"), addresses=30),
-    InstanceType(
-        *("p5.48xlarge", 32),
-        vcpus=192,
-        memory=2097152,
-        gpus=(8, "H100"),
-        cards=32,
-        addresses=50,
-    ),
+    InstanceType(*("p5.48xlarge", 32), vcpus=192, memory=2097152, gpus=(8, "H100"), cards=32, addresses=50),
     InstanceType("t3.medium", vcpus=2, memory=4096, addresses=6),
 )
 """Types of which the figures are AWS' own."""

@@ -37,10 +37,7 @@ HEALTH = f"{LABELS}node-health-status"
 """The label by which HyperPod says how a node is, and is told to repair it."""
 
 _WEBHOOK = SCRIPT.parent / "kubernetes" / "etc" / "token-webhook.kubeconfig"
-_ASKED = {
-    "UnschedulablePendingReplacement": "replace",
-    "UnschedulablePendingReboot": "reboot",
-}
+_ASKED = {"UnschedulablePendingReplacement": "replace", "UnschedulablePendingReboot": "reboot"}
 """What somebody orders who gives a node that label."""
 
 
@@ -56,15 +53,9 @@ def kubernetes_bed(folder: Path, *options: str, nodes: int = 2) -> Iterator[Path
     Raises:
         BedError: It does not start.
     """
-    ids = [
-        hashlib.sha256(f"{folder}/{number}".encode()).hexdigest()[:17] for number in range(nodes)
-    ]
+    ids = [hashlib.sha256(f"{folder}/{number}".encode()).hexdigest()[:17] for number in range(nodes)]
     names = ",".join(f"{PREFIX}i-{one}" for one in ids)
-    flags = {
-        "config-file": _WEBHOOK,
-        "version": "v1",
-        "cache-ttl": "1s",
-    }
+    flags = {"config-file": _WEBHOOK, "version": "v1", "cache-ttl": "1s"}
     words = [f"--authentication-token-webhook-{name}={value}" for name, value in flags.items()]
     known = ["--nodes", str(nodes), "--names", names, "--owner", str(os.getpid())]
     variables = {"APISERVER_ARGS": " ".join(words)}
@@ -138,9 +129,7 @@ class AttachedKubernetes(Attached):
             region,
             orchestrator=account.eks(eks, region),
             provisioning="Continuous",
-            salt="".join(
-                names
-            ),  # no node has a name again that one had before, on the same testbed
+            salt="".join(names),  # no node has a name again that one had before, on the same testbed
         )
         group = cluster.add_group(GROUP, "ml.p5.48xlarge", 0, **more)
         for number, node in enumerate(names, 1):
@@ -167,10 +156,7 @@ class AttachedKubernetes(Attached):
         return super().__enter__()
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         super().__exit__(kind, error, trace)
         self._stack.close()
@@ -256,9 +242,7 @@ class AttachedKubernetes(Attached):
     def _ask(self, verb: str, name: str, change: Any = None) -> None:
         content = {"Content-Type": "application/merge-patch+json"} if change else {}
         try:
-            self._api.request(
-                verb, f"/api/v1/nodes/{name}", json=change, headers=content, timeout=5
-            )
+            self._api.request(verb, f"/api/v1/nodes/{name}", json=change, headers=content, timeout=5)
         except httpx.HTTPError:
             return  # it is tried again with the next look
 

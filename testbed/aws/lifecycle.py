@@ -57,11 +57,7 @@ class Lifecycle:
     """
 
     def __init__(
-        self,
-        timeline: Timeline,
-        cluster: Cluster,
-        timings: Timings | None = None,
-        hosts: Hosts | None = None,
+        self, timeline: Timeline, cluster: Cluster, timings: Timings | None = None, hosts: Hosts | None = None
     ) -> None:
         self.cluster = cluster
         self._timeline = timeline
@@ -171,10 +167,7 @@ class Lifecycle:
             metadata = None if failure is None else {"Instance": {"FailureMessage": failure}}
             level = "Info" if failure is None else "Error"
             self.cluster.events.append(
-                Event(
-                    self._timeline.now(),
-                    *(words, level, "Instance", node.group, node.instance_id, metadata),
-                )
+                Event(self._timeline.now(), *(words, level, "Instance", node.group, node.instance_id, metadata))
             )
 
     def _stop(self, node: Node) -> None:

@@ -17,9 +17,7 @@ def describe_log_streams(request: Request) -> dict[str, Any]:
     given = request.given
     prefix, by_time = given.get("logStreamNamePrefix", ""), given.get("orderBy") == "LastEventTime"
     if prefix and by_time:
-        raise ApiError(
-            "InvalidParameterException", "Cannot order by LastEventTime with a logStreamNamePrefix."
-        )
+        raise ApiError("InvalidParameterException", "Cannot order by LastEventTime with a logStreamNamePrefix.")
     streams = _group(request)
     question = {
         **{name: value for name, value in given.items() if name not in {"nextToken", "limit"}},
@@ -54,17 +52,14 @@ def get_log_events(request: Request) -> dict[str, Any]:
         begin, end = (begin, shown[-1] + 1) if forward else (shown[0], end)
     return {
         "events": [
-            {"timestamp": events[n][0], "message": events[n][1], "ingestionTime": events[n][0] + 5}
-            for n in shown
+            {"timestamp": events[n][0], "message": events[n][1], "ingestionTime": events[n][0] + 5} for n in shown
         ],
         "nextForwardToken": f"f/{min(end, len(events)):056d}",
         "nextBackwardToken": f"b/{begin:056d}",
     }
 
 
-def _fitting(
-    wanted: list[int], events: list[tuple[int, str]], limit: int, *, forward: bool
-) -> list[int]:
+def _fitting(wanted: list[int], events: list[tuple[int, str]], limit: int, *, forward: bool) -> list[int]:
     """As many of the lines as a page takes, from its own end on."""
     room, shown = _PAGE_BYTES, list[int]()
     for number in wanted if forward else reversed(wanted):
@@ -90,9 +85,7 @@ def _group(request: Request) -> dict[str, list[tuple[int, str]]]:
 
 
 def _stream(name: str, events: list[tuple[int, str]]) -> dict[str, Any]:
-    times = (
-        {"firstEventTimestamp": events[0][0], "lastEventTimestamp": events[-1][0]} if events else {}
-    )
+    times = {"firstEventTimestamp": events[0][0], "lastEventTimestamp": events[-1][0]} if events else {}
     return {"logStreamName": name, "storedBytes": 0, **times}
 
 
@@ -103,8 +96,4 @@ def _resource(request: Request) -> Resource:
     return Resource(group, f"{prefix}:{group}:log-stream:{stream}")
 
 
-SERVICE = Service(
-    "logs",
-    {"DescribeLogStreams": describe_log_streams, "GetLogEvents": get_log_events},
-    _resource,
-)
+SERVICE = Service("logs", {"DescribeLogStreams": describe_log_streams, "GetLogEvents": get_log_events}, _resource)

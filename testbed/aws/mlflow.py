@@ -66,9 +66,7 @@ def add_mlflow(account: Account, region: str) -> None:
 
 def list_mlflow_apps(request: Request) -> dict[str, Any]:
     shown, following = _page(request, is_app=True)
-    rows = [
-        {"Arn": one.arn, "Name": one.name, "Status": one.status, **_common(one)} for one in shown
-    ]
+    rows = [{"Arn": one.arn, "Name": one.name, "Status": one.status, **_common(one)} for one in shown]
     return {"Summaries": rows, **following}
 
 
@@ -122,10 +120,7 @@ OPERATIONS = {
 
 
 def answer(
-    account: Account,
-    faults: Faults,
-    query: Query,
-    counted: Callable[[str], AbstractContextManager[None]],
+    account: Account, faults: Faults, query: Query, counted: Callable[[str], AbstractContextManager[None]]
 ) -> Reply:
     """Answer a request to a server.
 
@@ -148,9 +143,7 @@ def answer(
     path = urlsplit(query.path).path.removeprefix(PREFIX)
     action = APP_ACTION if is_app else f"{SERVICE}:{ACTIONS.get(path, 'Unknown')}"
     with counted(action):
-        check_signature(
-            query.headers, query.scope, query.caller.secret, query.verb, query.path, query.body
-        )
+        check_signature(query.headers, query.scope, query.caller.secret, query.verb, query.path, query.body)
         faults.before(action)
         context = {"aws:RequestedRegion": query.scope.region}
         asked = Asked(action, str(arn), context)
@@ -189,8 +182,4 @@ def _page(request: Request, *, is_app: bool) -> tuple[list[MlflowHost], dict[str
 
 
 def _common(host: MlflowHost) -> dict[str, Any]:
-    return {
-        "MlflowVersion": "3.10.0",
-        "CreationTime": host.created,
-        "LastModifiedTime": host.created,
-    }
+    return {"MlflowVersion": "3.10.0", "CreationTime": host.created, "LastModifiedTime": host.created}

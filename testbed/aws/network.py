@@ -18,9 +18,7 @@ def open_to(*groups: str) -> list[dict[str, Any]]:
     ]
 
 
-EVERYWHERE: list[dict[str, Any]] = [
-    {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]},
-]
+EVERYWHERE: list[dict[str, Any]] = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
 """What a new security group lets out."""
 
 

@@ -58,10 +58,7 @@ def _each(request: Request, act: Callable[[Cluster, Node], Refusal | None]) -> d
 
 def _state_refusal(node: Node) -> Refusal | None:
     if node.status in _BUSY:
-        return (
-            "InstanceIdInUse",
-            f"Another operation is already in progress for {node.instance_id}.",
-        )
+        return ("InstanceIdInUse", f"Another operation is already in progress for {node.instance_id}.")
     if node.status in _GONE:
         return "InvalidInstanceStatus", f"{node.instance_id} is {node.status}."
     return None

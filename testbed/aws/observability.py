@@ -39,10 +39,7 @@ def scrapes(hours: float, until: float | None = None) -> Scraped:
 
 
 def observe_eks(
-    scraped: Scraped,
-    cluster: Cluster,
-    use: Curve = waves,
-    pods: Mapping[str, Sequence[str | None]] | None = None,
+    scraped: Scraped, cluster: Cluster, use: Curve = waves, pods: Mapping[str, Sequence[str | None]] | None = None
 ) -> None:
     """Add what a cluster on EKS tells.
 
@@ -64,10 +61,7 @@ def observe_eks(
         _host(scraped, f"{node.address}:9100")
         whole = [1.0] * len(scraped.times)
         scraped.gauge("kube_node_info", {"node": name, "internal_ip": node.address}, whole)
-        health = {
-            "node": name,
-            "sagemaker_amazonaws_com_node_health_status": _HEALTH.get(node.status, "Unschedulable"),
-        }
+        health = {"node": name, "sagemaker_amazonaws_com_node_health_status": _HEALTH.get(node.status, "Unschedulable")}
         scraped.gauge("kubelet_node_name", health, whole)
 
 

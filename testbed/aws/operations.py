@@ -45,9 +45,7 @@ class Service:
     rights: Mapping[str, str] = field(default_factory=dict)
     """What IAM calls operations by another name than the service."""
 
-    besides: Mapping[str, Callable[[Request], Iterable[tuple[str, Resource]]]] = field(
-        default_factory=dict
-    )
+    besides: Mapping[str, Callable[[Request], Iterable[tuple[str, Resource]]]] = field(default_factory=dict)
     """What operations need the right to besides: other actions, with what they are done to."""
 
     def action(self, operation: str) -> str:

@@ -37,9 +37,7 @@ def page(
     """
     downward = given.get("SortOrder") == "Descending"
     ordered = sorted(items, key=key, reverse=downward)
-    question = {
-        name: value for name, value in given.items() if name not in {"NextToken", "MaxResults"}
-    }
+    question = {name: value for name, value in given.items() if name not in {"NextToken", "MaxResults"}}
     token = given.get("NextToken")
     if token is not None:
         after = _read(token, question)

@@ -57,9 +57,7 @@ def product(
 
 def add_price_list(account: Account, region: str) -> None:
     """Publish the prices of `EXAMPLE` in a region."""
-    account.products += [
-        product(name, region, {"2026-01-01T00:00:00Z": price}) for name, price in EXAMPLE.items()
-    ]
+    account.products += [product(name, region, {"2026-01-01T00:00:00Z": price}) for name, price in EXAMPLE.items()]
 
 
 def get_products(request: Request) -> dict[str, Any]:

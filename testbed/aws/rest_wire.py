@@ -35,10 +35,7 @@ class RestWire:
             found = re.fullmatch(pattern, self._path)
             if http["method"] == self._verb and found:
                 members = self._members(name)
-                return name, {
-                    members.get(key, key): unquote(value)
-                    for key, value in found.groupdict().items()
-                }
+                return name, {members.get(key, key): unquote(value) for key, value in found.groupdict().items()}
         raise ApiError("UnknownOperationException", f"no operation: {self._verb} {self._path}")
 
     def _members(self, name: str) -> dict[str, str]:

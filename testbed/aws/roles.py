@@ -11,10 +11,7 @@ from testbed.aws.replies import ApiError
 
 def list_role_tags(request: Request) -> dict[str, Any]:
     tags = request.account.role_tags.get(request.given["RoleName"], {})
-    return {
-        "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-        "IsTruncated": False,
-    }
+    return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()], "IsTruncated": False}
 
 
 def simulate_principal_policy(request: Request) -> dict[str, Any]:
@@ -28,9 +25,7 @@ def simulate_principal_policy(request: Request) -> dict[str, Any]:
         for arn in given.get("ResourceArns", ["*"]):
             allowed = decide(caller.policies, Asked(action, arn, {})).allowed
             decision = "allowed" if allowed else "implicitDeny"
-            results.append(
-                {"EvalActionName": action, "EvalResourceName": arn, "EvalDecision": decision}
-            )
+            results.append({"EvalActionName": action, "EvalResourceName": arn, "EvalDecision": decision})
     return {"EvaluationResults": results, "IsTruncated": False}
 
 
@@ -41,10 +36,5 @@ def _resource(request: Request) -> Resource:
 
 
 SERVICE = Service(
-    "iam",
-    {
-        "ListRoleTags": list_role_tags,
-        "SimulatePrincipalPolicy": simulate_principal_policy,
-    },
-    _resource,
+    "iam", {"ListRoleTags": list_role_tags, "SimulatePrincipalPolicy": simulate_principal_policy}, _resource
 )

@@ -17,10 +17,7 @@ def list_objects(request: Request) -> dict[str, Any]:
         raise ApiError("NoSuchBucket", "The specified bucket does not exist", 404)
     most = given.get("MaxKeys", 1000)
     found = sorted(key for key in keys if key.startswith(prefix))
-    contents = [
-        {"Key": key, "LastModified": START, "Size": 100, "StorageClass": "STANDARD"}
-        for key in found[:most]
-    ]
+    contents = [{"Key": key, "LastModified": START, "Size": 100, "StorageClass": "STANDARD"} for key in found[:most]]
     return {
         "Name": bucket,
         "Prefix": prefix,
@@ -36,6 +33,4 @@ def _resource(request: Request) -> Resource:
     return Resource(bucket, f"arn:{request.account.partition}:s3:::{bucket}")
 
 
-SERVICE = Service(
-    "s3", {"ListObjectsV2": list_objects}, _resource, {"ListObjectsV2": "s3:ListBucket"}
-)
+SERVICE = Service("s3", {"ListObjectsV2": list_objects}, _resource, {"ListObjectsV2": "s3:ListBucket"})

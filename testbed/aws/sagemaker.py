@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.aws.cluster_changes import (
-    create_cluster,
-    passed_roles,
-)
+from testbed.aws.cluster_changes import create_cluster, passed_roles
 from testbed.aws.domains import describe_domain, domain_arn, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
@@ -41,11 +38,7 @@ def list_clusters(request: Request) -> dict[str, Any]:
         and given.get("CreationTimeAfter", 0) < cluster.created.timestamp()
         and cluster.created.timestamp() < given.get("CreationTimeBefore", float("inf"))
     ]
-    shown, following = page(
-        found,
-        lambda one: [one.name] if by_name else [one.created.timestamp(), one.name],
-        given,
-    )
+    shown, following = page(found, lambda one: [one.name] if by_name else [one.created.timestamp(), one.name], given)
     return {"ClusterSummaries": [_summary(cluster) for cluster in shown], **following}
 
 
@@ -82,9 +75,7 @@ def list_cluster_nodes(request: Request) -> dict[str, Any]:
         and node.launched.timestamp() < given.get("CreationTimeBefore", float("inf"))
     ]
     shown, following = page(
-        found,
-        lambda one: [one.instance_id] if by_name else [one.launched.timestamp(), one.instance_id],
-        given,
+        found, lambda one: [one.instance_id] if by_name else [one.launched.timestamp(), one.instance_id], given
     )
     types = {group.name: group.instance_type for group in cluster_of(request).groups}
     nodes = [_node(node, types, request.region) for node in shown]

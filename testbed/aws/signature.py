@@ -44,9 +44,7 @@ def scope_of(headers: Message) -> Scope:
     return Scope(found["key"], found["region"], found["service"])
 
 
-def check(
-    headers: Message, scope: Scope, account: Account, now: datetime, window: timedelta = WINDOW
-) -> Caller:
+def check(headers: Message, scope: Scope, account: Account, now: datetime, window: timedelta = WINDOW) -> Caller:
     """The owner of the key that a request was signed with.
 
     Args:
@@ -75,18 +73,12 @@ def check(
         )
     caller = account.callers.get(scope.key)
     if caller is None and scope.service == "sts":
-        raise ApiError(
-            "InvalidClientTokenId", "The security token included in the request is invalid", 403
-        )
+        raise ApiError("InvalidClientTokenId", "The security token included in the request is invalid", 403)
     if caller is None:
-        raise ApiError(
-            "UnrecognizedClientException", "The security token included in the request is invalid."
-        )
+        raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.")
     if caller.expired:
         code = "ExpiredToken" if scope.service == "sts" else "ExpiredTokenException"
         raise ApiError(
-            code,
-            "The security token included in the request is expired",
-            403 if scope.service == "sts" else 400,
+            code, "The security token included in the request is expired", 403 if scope.service == "sts" else 400
         )
     return caller

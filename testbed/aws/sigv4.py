@@ -17,9 +17,7 @@ _PARTS = re.compile(
 _NEEDED = frozenset({"host", "x-amz-date"})
 
 
-def check_signature(
-    headers: Message, scope: Scope, secret: str, verb: str, path: str, body: bytes
-) -> None:
+def check_signature(headers: Message, scope: Scope, secret: str, verb: str, path: str, body: bytes) -> None:
     """Whether a request is what its signature was made of.
 
     Args:

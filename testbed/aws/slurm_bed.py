@@ -105,9 +105,7 @@ class AttachedSlurm(Attached):
 
 
 def _made(endpoint: Endpoint, region: str, name: str, count: int, more: dict[str, Any]) -> Cluster:
-    cluster = endpoint.account.add_cluster(
-        name, region, orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}}
-    )
+    cluster = endpoint.account.add_cluster(name, region, orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}})
     controllers = cluster.add_group(CONTROLLERS, "ml.c5.xlarge", 0, slurm_node_type="Controller")
     cluster.add_node(controllers, address="10.0.1.1")
     group = cluster.add_group(GROUP, "ml.p5.48xlarge", 0, slurm_node_type="Compute", **more)

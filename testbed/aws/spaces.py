@@ -22,10 +22,7 @@ def describe_space(request: Request) -> dict[str, Any]:
         **failure(space.status),
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
-        "SpaceSettings": {
-            **app_settings(space.app_settings, space.idle),
-            "CustomFileSystems": space.file_systems,
-        },
+        "SpaceSettings": {**app_settings(space.app_settings, space.idle), "CustomFileSystems": space.file_systems},
     }
 
 

@@ -60,10 +60,7 @@ def get_document(request: Request) -> dict[str, Any]:
 
 def _session(request: Request) -> dict[str, Any]:
     session = f"{request.caller.arn.rpartition('/')[2]}-{_NUMBER}"
-    address = (
-        f"wss://ssmmessages.{request.region}.amazonaws.com"
-        f"/v1/data-channel/{session}?role=publish_subscribe"
-    )
+    address = f"wss://ssmmessages.{request.region}.amazonaws.com/v1/data-channel/{session}?role=publish_subscribe"
     return {"SessionId": session, "TokenValue": "of-the-testbed", "StreamUrl": address}
 
 

@@ -105,9 +105,7 @@ class Cluster:
         """Add a node to a group, with an instance id that none of the cluster had before."""
         number = self._nodes_made
         self._nodes_made += 1
-        name = hashlib.sha256(f"{self.arn}/{group.name}/{number}{self.salt}".encode()).hexdigest()[
-            :17
-        ]
+        name = hashlib.sha256(f"{self.arn}/{group.name}/{number}{self.salt}".encode()).hexdigest()[:17]
         known = {
             "launched": self.created + timedelta(minutes=number),
             "address": f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",
@@ -318,11 +316,7 @@ class Account:
     nodes_are_connected: bool = True
 
     def add_caller(
-        self,
-        access_key: str,
-        role: str = "StudioRole",
-        *policies: Mapping[str, Any],
-        expired: bool = False,
+        self, access_key: str, role: str = "StudioRole", *policies: Mapping[str, Any], expired: bool = False
     ) -> Caller:
         """Let a key speak for a session of a role.
 

@@ -13,11 +13,7 @@ from testbed.aws.state import Caller
 
 
 def get_caller_identity(request: Request) -> dict[str, Any]:
-    return {
-        "UserId": request.caller.user_id,
-        "Account": request.account.account_id,
-        "Arn": request.caller.arn,
-    }
+    return {"UserId": request.caller.user_id, "Account": request.account.account_id, "Arn": request.caller.arn}
 
 
 def assume_role(request: Request) -> dict[str, Any]:
@@ -25,7 +21,9 @@ def assume_role(request: Request) -> dict[str, Any]:
     account, given = request.account, request.given
     role, name = given["RoleArn"].rpartition("/")[2], given["RoleSessionName"]
     if role not in account.ground.roles:
-        words = f"User: {request.caller.arn} is not authorized to perform: sts:AssumeRole on resource: {given['RoleArn']}"
+        words = (
+            f"User: {request.caller.arn} is not authorized to perform: sts:AssumeRole on resource: {given['RoleArn']}"
+        )
         raise ApiError("AccessDenied", words, 403)
     try:
         session = Policy(json.loads(given["Policy"])) if "Policy" in given else None
@@ -51,6 +49,4 @@ def _resource(request: Request) -> Resource:
     return Resource(role.rpartition("/")[2], role) if role else Resource(None, "*")
 
 
-SERVICE = Service(
-    "sts", {"GetCallerIdentity": get_caller_identity, "AssumeRole": assume_role}, _resource
-)
+SERVICE = Service("sts", {"GetCallerIdentity": get_caller_identity, "AssumeRole": assume_role}, _resource)

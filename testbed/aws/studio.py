@@ -88,9 +88,7 @@ class SimulatedStudio:
             account: Where SageMaker knows the space from.
             others: The lines of the table of mounts that come before the partition's.
         """
-        account.spaces[self.domain, self.space] = Space(
-            self.owner, file_systems=[attached(FILE_SYSTEM)]
-        )
+        account.spaces[self.domain, self.space] = Space(self.owner, file_systems=[attached(FILE_SYSTEM)])
         where = f"{account.partition}:sagemaker:{self.region}:{account.account_id}"
         told = {
             "AppType": self.app_type,

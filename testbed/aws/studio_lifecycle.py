@@ -95,9 +95,7 @@ def check_app_settings(request: Request, settings: Mapping[str, Any]) -> None:
             raise ApiError("ValidationException", f"{default} is not in LifecycleConfigArns")
 
 
-def apply_app_settings(
-    settings: Mapping[str, Any], apps: AppSettings, idle: dict[str, Any]
-) -> dict[str, Any]:
+def apply_app_settings(settings: Mapping[str, Any], apps: AppSettings, idle: dict[str, Any]) -> dict[str, Any]:
     """Put the settings of applications in the place of those that were there, each as a whole; the IdleSettings of JupyterLab then."""
     for kind in _KINDS:
         if f"{kind}AppSettings" not in settings:

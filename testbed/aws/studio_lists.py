@@ -60,13 +60,7 @@ def list_apps(request: Request) -> dict[str, Any]:
 def _apps(request: Request) -> Iterator[dict[str, Any]]:
     for (domain, name), space in request.account.spaces.items():
         for kind in space.apps:
-            yield {
-                "DomainId": domain,
-                "SpaceName": name,
-                "AppType": kind,
-                "AppName": "default",
-                "Status": "InService",
-            }
+            yield {"DomainId": domain, "SpaceName": name, "AppType": kind, "AppName": "default", "Status": "InService"}
 
 
 def _is_wanted(request: Request, domain: str) -> bool:

@@ -86,9 +86,7 @@ def delete_user_profile(request: Request) -> dict[str, Any]:
     profile = account.profiles.get(key)
     if profile is None:
         raise ApiError("ResourceNotFound", f"User Profile with name {key[1]} not found.")
-    owned = any(
-        domain == key[0] and one.owner == key[1] for (domain, _), one in account.spaces.items()
-    )
+    owned = any(domain == key[0] and one.owner == key[1] for (domain, _), one in account.spaces.items())
     if owned or profile.status in {"Pending", "Updating"}:
         raise ApiError("ResourceInUse", f"User Profile {key[1]} is in use.")
     _delete(request, profile, lambda: account.profiles.pop(key, None))
@@ -158,12 +156,7 @@ def _add_groups(request: Request, domain: str, vpc: str) -> None:
     ways = {way: f"sg-{number}{at}" for at, way in enumerate(("inbound", "outbound"))}
     for way, ident in ways.items():
         (other,) = set(ways.values()) - {ident}
-        rule = {
-            "IpProtocol": "tcp",
-            "FromPort": 2049,
-            "ToPort": 2049,
-            "UserIdGroupPairs": [{"GroupId": other}],
-        }
+        rule = {"IpProtocol": "tcp", "FromPort": 2049, "ToPort": 2049, "UserIdGroupPairs": [{"GroupId": other}]}
         group = SecurityGroup(ident, f"security-group-for-{way}-nfs-{domain}", vpc=vpc or VPC)
         group.inbound = [rule] if way == "inbound" else []
         group.outbound = [rule] if way == "outbound" else []

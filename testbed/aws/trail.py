@@ -11,15 +11,8 @@ from testbed.aws.pages import page
 
 
 def lookup_events(request: Request) -> dict[str, Any]:
-    wanted = {
-        one["AttributeKey"]: one["AttributeValue"]
-        for one in request.given.get("LookupAttributes", ())
-    }
-    found = [
-        one
-        for one in request.account.trail
-        if one["eventName"] == wanted.get("EventName", one["eventName"])
-    ]
+    wanted = {one["AttributeKey"]: one["AttributeValue"] for one in request.given.get("LookupAttributes", ())}
+    found = [one for one in request.account.trail if one["eventName"] == wanted.get("EventName", one["eventName"])]
     shown, following = page(found, lambda one: [one["eventTime"], one["eventID"]], request.given)
     return {"Events": [_event(one) for one in shown], **following}
 

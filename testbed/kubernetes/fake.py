@@ -31,9 +31,7 @@ def node(i):
                 "topology.kubernetes.io/zone": f"zone-{i % 3}",
             },
         },
-        "spec": {
-            "taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]
-        },
+        "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
         "status": {"allocatable": amounts, "capacity": amounts},
     }
 
@@ -50,11 +48,7 @@ def pod(i):
             "nodeSelector": {"type": "kwok"},
             "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}],
             "containers": [
-                {
-                    "name": "pytorch",
-                    "image": "localhost/fake:1",
-                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                }
+                {"name": "pytorch", "image": "localhost/fake:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
             ],
         },
     }
@@ -65,21 +59,13 @@ def main():
     namespace = sys.argv[4] if len(sys.argv) > 4 else "default"
     server = re.search(r'server: "https://([^"]+)"', kubeconfig)[1]
     token = re.search(r'token: "([^"]+)"', kubeconfig)[1]
-    ca = base64.b64decode(
-        re.search(r"certificate-authority-data: ([^}\s]+)", kubeconfig)[1]
-    ).decode()
-    path, make = (
-        ("/api/v1/nodes", node)
-        if kind == "nodes"
-        else (f"/api/v1/namespaces/{namespace}/pods", pod)
-    )
+    ca = base64.b64decode(re.search(r"certificate-authority-data: ([^}\s]+)", kubeconfig)[1]).decode()
+    path, make = ("/api/v1/nodes", node) if kind == "nodes" else (f"/api/v1/namespaces/{namespace}/pods", pod)
     errors, started = [], time.monotonic()
 
     def work(first):
         try:
-            connection = http.client.HTTPSConnection(
-                server, context=ssl.create_default_context(cadata=ca)
-            )
+            connection = http.client.HTTPSConnection(server, context=ssl.create_default_context(cadata=ca))
             for i in range(first, count, 8):
                 connection.request(
                     "POST",

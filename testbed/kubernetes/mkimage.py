@@ -46,12 +46,7 @@ def write(options: argparse.Namespace, layer: Path, out: Path):
     with layer.open("rb") as file:
         digest = "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
     size = layer.stat().st_size
-    settings = {
-        "Env": [PATH, *options.env],
-        "Entrypoint": options.entrypoint,
-        "Cmd": options.cmd,
-        "User": options.user,
-    }
+    settings = {"Env": [PATH, *options.env], "Entrypoint": options.entrypoint, "Cmd": options.cmd, "User": options.user}
     blobs = Blobs()
     config = blobs.put(
         {
@@ -71,10 +66,7 @@ def write(options: argparse.Namespace, layer: Path, out: Path):
     named = blobs.put(manifest, "manifest.v1")
     named["annotations"] = {"io.containerd.image.name": options.name}
     index = {"schemaVersion": 2, "manifests": [named]}
-    files = {
-        "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
-        "index.json": json.dumps(index).encode(),
-    }
+    files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": json.dumps(index).encode()}
     files |= {"blobs/sha256/" + name: data for name, data in blobs.items()}
     with tarfile.open(out, "w") as tar:
         for name, data in files.items():

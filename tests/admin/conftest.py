@@ -28,10 +28,7 @@ def domain_account() -> Account:
         account.profiles[DOMAIN, name] = Profile()
     account.spaces[DOMAIN, "work"] = Space("alice")
     account.spaces[DOMAIN, "team"] = Space("alice", sharing="Shared")
-    interfaces = [
-        NetworkInterface(f"eni-0000000000000000{number}", [OTHER], f"10.0.0.{number}")
-        for number in (1, 2)
-    ]
+    interfaces = [NetworkInterface(f"eni-0000000000000000{number}", [OTHER], f"10.0.0.{number}") for number in (1, 2)]
     network = Network()
     network.add(
         SecurityGroup(STUDIO, f"security-group-for-inbound-nfs-{DOMAIN}"),
@@ -40,9 +37,7 @@ def domain_account() -> Account:
     )
     account.networks[REGION] = network
     account.file_systems[REGION] = [
-        LustreFileSystem(
-            FILE_SYSTEM, "x5kjbbmv", interfaces=[one.interface_id for one in interfaces]
-        )
+        LustreFileSystem(FILE_SYSTEM, "x5kjbbmv", interfaces=[one.interface_id for one in interfaces])
     ]
     return account
 

@@ -53,15 +53,9 @@ def words_of(wanted: str, disk: Path) -> tuple[str, ...]:
 def seen(account: Account, disk: Path) -> Any:
     """All that applying may change."""
     folders = {
-        one.name: (one.stat().st_uid, one.stat().st_gid, stat.S_IMODE(one.stat().st_mode))
-        for one in disk.iterdir()
+        one.name: (one.stat().st_uid, one.stat().st_gid, stat.S_IMODE(one.stat().st_mode)) for one in disk.iterdir()
     }
-    things = (
-        account.domains,
-        account.profiles,
-        account.spaces,
-        account.networks[REGION].interfaces,
-    )
+    things = (account.domains, account.profiles, account.spaces, account.networks[REGION].interfaces)
     return copy.deepcopy((*things, folders))
 
 

@@ -58,10 +58,7 @@ def believed_account() -> Account:
     eks.add_group("workers", "ml.g5.8xlarge", 1)
     add_telemetry(account, REGION, hours=1)
     account.ground.add_types(InstanceType("g5.8xlarge"))
-    account.trail = [
-        record("CreateUserProfile", userProfileName="alice"),
-        record("CreateSpace", spaceName="work"),
-    ]
+    account.trail = [record("CreateUserProfile", userProfileName="alice"), record("CreateSpace", spaceName="work")]
     return account
 
 

@@ -27,13 +27,7 @@ PLAIN = Folder(PERSON, GROUP, 0o700)
 OPENED = replace(
     PLAIN,
     acl=(("user", JOBS, 7),),
-    default=(
-        ("user", None, 7),
-        ("user", JOBS, 7),
-        ("user", PERSON, 7),
-        ("group", None, 0),
-        ("other", None, 0),
-    ),
+    default=(("user", None, 7), ("user", JOBS, 7), ("user", PERSON, 7), ("group", None, 0), ("other", None, 0)),
 )
 SHARED = Folder(PERSON, GROUP, 0o3775)
 
@@ -155,13 +149,9 @@ class JobCases(FolderCases):
         found = (root / paths[1][1:]).stat()
         assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (PERSON, GROUP, 0o770)
 
-    async def test_a_job_that_is_killed_half_way_and_once_more(
-        self, keeper, errand, root, names, kill_jobs, jobs_left
-    ):
+    async def test_a_job_that_is_killed_half_way_and_once_more(self, keeper, errand, root, names, kill_jobs, jobs_left):
         paths = names(80)
-        making = asyncio.create_task(
-            RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED))
-        )
+        making = asyncio.create_task(RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED)))
         await _there(root, paths[4], making)
         await asyncio.to_thread(kill_jobs)
         with pytest.raises(RefusedError) as caught:
@@ -175,9 +165,7 @@ class JobCases(FolderCases):
 
     async def test_who_gives_up_takes_the_job_back(self, errand, root, names, jobs_left):
         paths = names(80)
-        making = asyncio.create_task(
-            RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED))
-        )
+        making = asyncio.create_task(RemoteFolderProvisioner(errand(slow)).make(dict.fromkeys(paths, OPENED)))
         await _there(root, paths[0], making)
         assert jobs_left() != []
         making.cancel()

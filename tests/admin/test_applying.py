@@ -28,11 +28,7 @@ CHANGING = {
     "UpdateSpace",
     "UpdateUserProfile",
 }
-SHARED, PER_USER, NOTHING = (
-    DesiredState("shared"),
-    DesiredState("per-user"),
-    DesiredState(None),
-)
+SHARED, PER_USER, NOTHING = (DesiredState("shared"), DesiredState("per-user"), DesiredState(None))
 
 
 async def read():
@@ -42,11 +38,7 @@ async def read():
 
 
 def _folders(there):
-    private = {
-        f"/{one.name}": Folder(COMMON_UID, COMMON_GID, 0o700)
-        for one in there.holders
-        if one.kind == "profile"
-    }
+    private = {f"/{one.name}": Folder(COMMON_UID, COMMON_GID, 0o700) for one in there.holders if one.kind == "profile"}
     return {**private, "/shared": Folder(COMMON_UID, COMMON_GID, 0o3775)}
 
 
@@ -60,14 +52,7 @@ async def apply(wanted, there=None):
 
 def seen(account):
     """All that applying may change."""
-    return copy.deepcopy(
-        (
-            account.domains,
-            account.profiles,
-            account.spaces,
-            account.networks[REGION].interfaces,
-        )
-    )
+    return copy.deepcopy((account.domains, account.profiles, account.spaces, account.networks[REGION].interfaces))
 
 
 def paths(account):

@@ -105,9 +105,7 @@ def test_a_file_system_that_is_not_lustre(account, endpoint, admin):
 
 def test_two_of_our_file_systems_in_one_domain(account, admin):
     """Each has marks of its own: one is taken back, and the other stays."""
-    account.file_systems[REGION].append(
-        LustreFileSystem(SECOND, "abcdefgh", interfaces=["eni-0000000000000000a"])
-    )
+    account.file_systems[REGION].append(LustreFileSystem(SECOND, "abcdefgh", interfaces=["eni-0000000000000000a"]))
     account.networks[REGION].add(NetworkInterface("eni-0000000000000000a", [OTHER], "10.0.0.9"))
     account.profiles[DOMAIN, "carol"].file_systems = [copy.deepcopy(EFS)]
     untouched = seen(account, admin.disk)
@@ -268,9 +266,7 @@ RIGHTS = [
 
 
 @pytest.mark.parametrize(("action", "name", "arn"), RIGHTS)
-def test_a_right_that_is_missing_is_named_with_what_it_is_missing_on(
-    account, endpoint, admin, action, name, arn
-):
+def test_a_right_that_is_missing_is_named_with_what_it_is_missing_on(account, endpoint, admin, action, name, arn):
     account.domains[DOMAIN].file_systems = [lustre_at(FILE_SYSTEM, "/old")]
     endpoint.faults.deny(action, name)
     done = admin.do("apply", "per-user", "--take-over", "--json")
@@ -321,9 +317,7 @@ def test_one_profile_keeps_its_mode_when_the_domains_changes(account, admin):
         assert "These keep their own mode: alice, bob." in told
         admin.do("apply", mode).ok()
         paths = {
-            name: [
-                one["FSxLustreFileSystemConfig"]["FileSystemPath"] for one in profile.file_systems
-            ]
+            name: [one["FSxLustreFileSystemConfig"]["FileSystemPath"] for one in profile.file_systems]
             for (_, name), profile in account.profiles.items()
         }
         assert paths == {"alice": ["/alice"], "bob": ["/shared"], "carol": carol}

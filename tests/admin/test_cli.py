@@ -44,9 +44,7 @@ def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
     found = (disk / "shared").stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o3775)
     (disk / "shared" / "data.txt").write_text("of all")
-    assert (
-        hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("up to date\n")
-    )
+    assert hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("up to date\n")
 
     hpj("admin", "apply", *PER_USER, *at).ok()
     assert stat.S_IMODE((disk / "alice").stat().st_mode) == 0o700
@@ -90,17 +88,13 @@ def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
 def test_what_mounts_a_folder_that_was_not_made_is_left_alone(account, hpj, disk):
     """The folder of one of them is taken by somebody else once the plan is made."""
     shared = (*PER_USER, "--mounted-at", str(disk))
-    subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "tmpfs", disk], check=True
-    )
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "tmpfs", disk], check=True)
     try:
         done = hpj("admin", "apply", *shared, "--yes")
     finally:
         subprocess.run(["umount", disk], check=True)
     # Two folders found room, the third did not.
-    made = [
-        name for name in ("alice", "bob", "carol") if account.profiles[DOMAIN, name].file_systems
-    ]
+    made = [name for name in ("alice", "bob", "carol") if account.profiles[DOMAIN, name].file_systems]
     assert (done.code, made) == (2, ["alice", "bob"])
     assert "No space left" in done.err
     assert account.profiles[DOMAIN, "carol"].file_systems == []
@@ -153,12 +147,7 @@ def test_the_file_system_of_a_cluster(account, hpj):
     words = ("admin", "plan", "--domain", DOMAIN, "--partition-mode", "shared")
     done = hpj(*words, "--cluster", "ml-cluster", "--json")
     assert (done.code, done.error["detail"]["field"]) == (2, "file_system")
-    storage = {
-        "FsxLustreConfig": {
-            "DnsName": f"{FILE_SYSTEM}.fsx.{REGION}.amazonaws.com",
-            "MountName": "x5kjbbmv",
-        }
-    }
+    storage = {"FsxLustreConfig": {"DnsName": f"{FILE_SYSTEM}.fsx.{REGION}.amazonaws.com", "MountName": "x5kjbbmv"}}
     cluster.add_group("workers", "ml.p5.48xlarge", 1, storage=[storage])
     told = hpj(*words, "--cluster", "ml-cluster", "--json").ok().json
     assert told["mode"] == "shared"
@@ -196,9 +185,7 @@ def test_bad_words(account, endpoint, hpj, words, code, field):
 
 def test_choices_are_told_on_one_line(hpj):
     done = hpj("admin", "plan", *WHERE)
-    assert done.err.startswith(
-        "error: Missing option '--partition-mode'. Choose from: shared, per-user\n"
-    )
+    assert done.err.startswith("error: Missing option '--partition-mode'. Choose from: shared, per-user\n")
 
 
 def test_one_step_is_one(account, hpj, disk):

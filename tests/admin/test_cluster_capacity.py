@@ -8,15 +8,7 @@ from hyperpod_jlab.admin.cluster_config.checks import check
 from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
 from hyperpod_jlab.core import instance_types
 from tests.admin.cluster_files import EKS, SECOND, SLURM, document, spoiled
-from tests.admin.test_cluster_config import (
-    FIRST,
-    account,
-    group_of,
-    messages,
-    of,
-    subnet_of,
-    told,
-)
+from tests.admin.test_cluster_config import FIRST, account, group_of, messages, of, subnet_of, told
 
 __all__ = ["account", "told"]
 
@@ -59,17 +51,13 @@ def test_a_type_that_nobody_knows_is_said_where_addresses_are_counted(account, t
     monkeypatch.setattr(instance_types, "table", dict)
     del account.ground.types["p5.48xlarge"]
     _, verdicts = told(document(SLURM), document(SECOND))
-    words = (
-        "the number of addresses that an instance of ml.p5.48xlarge needs is unknown; 1 is assumed"
-    )
+    words = "the number of addresses that an instance of ml.p5.48xlarge needs is unknown; 1 is assumed"
     assert any(words in one for one in of(verdicts, "unknown"))
 
 
 def test_a_bucket_of_another_name_is_a_warning():
     """Its role may allow more than AWS' managed policy does."""
-    given = spoiled(
-        document(SLURM), f"{FIRST}.LifeCycleConfig.SourceS3Uri", "s3://my-bucket/scripts"
-    )
+    given = spoiled(document(SLURM), f"{FIRST}.LifeCycleConfig.SourceS3Uri", "s3://my-bucket/scripts")
     report = check(ClusterConfigFiles(given, document(SECOND)))
     assert messages(report) == []
     (said,) = messages(report, "warning")

@@ -92,10 +92,7 @@ def test_ctrl_c_leaves_it_to_aws(account, endpoint, home, hpj):
     assert named(account, "vision-slurm").status == "Creating"
 
 
-@pytest.mark.parametrize(
-    ("action", "code"),
-    [("sagemaker:CreateCluster", 4), ("iam:PassRole", 4)],
-)
+@pytest.mark.parametrize(("action", "code"), [("sagemaker:CreateCluster", 4), ("iam:PassRole", 4)])
 def test_a_missing_right_is_named(account, endpoint, hpj, action, code):
     endpoint.faults.deny(action)
     done = hpj(*CREATE, "--yes", "--json")

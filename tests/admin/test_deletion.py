@@ -58,8 +58,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize(
-    ("holders", "folders", "wanted", "steps"),
-    [pytest.param(*case[1:], id=case[0]) for case in PLANS],
+    ("holders", "folders", "wanted", "steps"), [pytest.param(*case[1:], id=case[0]) for case in PLANS]
 )
 def test_what_is_to_be_deleted(holders, folders, wanted, steps):
     made = plan(there(*holders, folders=folders), wanted)
@@ -305,9 +304,7 @@ def inner(folder, request):
     place.mkdir(parents=True)
     (folder.parent / "others").mkdir(exist_ok=True)
     bind = ["--bind", folder.parent / "others"]
-    subprocess.run(
-        ["mount", *(bind if request.param else ["-t", "tmpfs", "tmpfs"]), place], check=True
-    )
+    subprocess.run(["mount", *(bind if request.param else ["-t", "tmpfs", "tmpfs"]), place], check=True)
     yield place
     subprocess.run(["umount", place], check=True)
 
@@ -341,10 +338,7 @@ async def test_an_empty_folder_of_root_is_no_more_than_removed(disk):
     keeper = LocalFolderProvisioner(disk)
     assert (await keeper.delete({"/alice": 0}, unhindered))["/alice"].code == "foreign_folder"
     (disk / "alice" / "data").unlink()
-    assert await keeper.delete({"/alice": 0, "/no/x": 0}, unhindered) == {
-        "/alice": None,
-        "/no/x": None,
-    }
+    assert await keeper.delete({"/alice": 0, "/no/x": 0}, unhindered) == {"/alice": None, "/no/x": None}
     assert not (disk / "alice").exists()
 
 

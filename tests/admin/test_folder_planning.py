@@ -9,28 +9,11 @@ import pytest
 from hyperpod_jlab.admin.fsx.folders import ROOT
 from hyperpod_jlab.admin.fsx.models import ATTACHED, ROOT_UID, Folder, FolderStep
 from hyperpod_jlab.admin.fsx.planning import plan
-from tests.admin.test_planning import (
-    NOTHING,
-    PER_USER,
-    SHARED,
-    attached,
-    domain,
-    fsx,
-    profile,
-    space,
-    step,
-    there,
-)
+from tests.admin.test_planning import NOTHING, PER_USER, SHARED, attached, domain, fsx, profile, space, step, there
 
 PRIVATE = Folder(200001, 1001, 0o700)
 JOBS = ("user", 1000, 7)
-DEFAULT = (
-    ("user", None, 7),
-    JOBS,
-    ("user", 200001, 7),
-    ("group", None, 0),
-    ("other", None, 0),
-)
+DEFAULT = (("user", None, 7), JOBS, ("user", 200001, 7), ("group", None, 0), ("other", None, 0))
 OPENED = replace(PRIVATE, acl=(JOBS,), default=DEFAULT)
 WITH_JOBS = replace(PER_USER, cluster_user=1000)
 
@@ -67,9 +50,7 @@ def test_a_private_folder(folders, wanted, state, words):
 def test_the_plan_shows_owner_mode_and_lists_before_and_after():
     found = step(plan(there(profile(), folders={"/alice": PRIVATE}), WITH_JOBS), "folder /alice")
     assert found.before == "owner 200001:1001, mode 0700"
-    assert found.after == (
-        "owner 200001:1001, mode 0700, ACL user:1000:rwx, default ACL user:1000:rwx,user:200001:rwx"
-    )
+    assert found.after == ("owner 200001:1001, mode 0700, ACL user:1000:rwx, default ACL user:1000:rwx,user:200001:rwx")
 
 
 def test_a_folder_belongs_to_the_profiles_own_user_number():
@@ -126,10 +107,7 @@ def test_what_mounts_a_folder_waits_for_it(folders, state, words):
 
 
 def test_what_is_mounted_already_does_not_wait():
-    holders = (
-        profile("alice", fsx("/alice"), mark="/alice"),
-        space("work", attached(), owner="alice", mark=ATTACHED),
-    )
+    holders = (profile("alice", fsx("/alice"), mark="/alice"), space("work", attached(), owner="alice", mark=ATTACHED))
     made = plan(there(*holders, folders=None), PER_USER)
     assert [one.state for one in made.steps if not isinstance(one, FolderStep)][1:] == ["done"] * 2
     # Taking away needs no folder.
@@ -146,9 +124,7 @@ def test_folders_that_are_there_as_the_admin_says_keep_nobody_waiting():
 def test_a_profile_called_as_the_folder_of_all_keeps_nobody_else_from_theirs():
     holders = (profile("shared"), space(owner="shared"), profile("alice"))
     made = plan(there(*holders), PER_USER)
-    assert [(one.level, one.code) for one in made.findings] == [
-        ("warning", "shared_folder_of_a_profile")
-    ]
+    assert [(one.level, one.code) for one in made.findings] == [("warning", "shared_folder_of_a_profile")]
     for target in ("profile shared", "space work"):
         assert step(made, target).state == "blocked"
         assert "all users share it" in (step(made, target).reason or "")

@@ -90,9 +90,7 @@ def reachable(disk):
             folder.chmod(folder.stat().st_mode | 0o111)
 
 
-async def test_a_person_and_the_clusters_jobs_share_a_folder_and_nobody_else(
-    keeper, disk, reachable
-):
+async def test_a_person_and_the_clusters_jobs_share_a_folder_and_nobody_else(keeper, disk, reachable):
     assert await keeper.make({"/alice": OPENED}) == {"/alice": None}
     assert await keeper.look(["/alice"]) == {"/alice": OPENED}
     folder = disk / "alice"

@@ -21,11 +21,7 @@ from testbed.aws.state import Profile, Space, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.executor_kills import account_of_others, seen
 
-SHARED, PER_USER, NOTHING = (
-    DesiredState("shared"),
-    DesiredState("per-user"),
-    DesiredState(None),
-)
+SHARED, PER_USER, NOTHING = (DesiredState("shared"), DesiredState("per-user"), DesiredState(None))
 
 
 class AtRandom:
@@ -59,9 +55,7 @@ class AtRandom:
 
 def wirer_of(wanted, disk):
     return Reconciler(
-        Aws(),
-        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
-        provisioner=LocalFolderProvisioner(disk),
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM), provisioner=LocalFolderProvisioner(disk)
     )
 
 
@@ -112,9 +106,7 @@ async def test_faults_at_random_change_nothing_of_the_end(endpoint, disk, quick,
     assert seen(account, disk)[:-1] == before[:-1]
 
 
-@pytest.mark.parametrize(
-    "seconds", [4, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(300)])]
-)
+@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(300)])])
 @pytest.mark.parametrize("where", ["plan", "apply"])
 async def test_too_many_calls_for_a_while(account, endpoint, disk, seconds, where):
     began = time.monotonic()

@@ -30,9 +30,7 @@ SERIES = [
 
 
 @pytest.mark.parametrize(("before", "last", "step", "when"), SERIES)
-def test_killed_at_each_change_and_run_again(
-    endpoint, home, hpj, monkeypatch, tmp_path, before, last, step, when
-):
+def test_killed_at_each_change_and_run_again(endpoint, home, hpj, monkeypatch, tmp_path, before, last, step, when):
     killer = Killer(endpoint, home)
 
     def begin(name):

@@ -28,10 +28,7 @@ SCRIPTS: dict[App, Script] = {
     "jupyterlab": Script("hyperpod-jlab-lab-1", "#!/bin/bash\necho lab\n"),
     "code-editor": Script("hyperpod-jlab-editor-1", "#!/bin/bash\necho editor\n"),
 }
-NEWER: dict[App, Script] = {
-    **SCRIPTS,
-    "jupyterlab": Script("hyperpod-jlab-lab-2", "#!/bin/bash\necho other\n"),
-}
+NEWER: dict[App, Script] = {**SCRIPTS, "jupyterlab": Script("hyperpod-jlab-lab-2", "#!/bin/bash\necho other\n")}
 WANTED, NOTHING = LifecycleWanted(SCRIPTS), LifecycleWanted()
 OWN = "its-own"
 
@@ -62,9 +59,7 @@ def lab(**more):
 
 def seen(account: Account):
     """All that applying may change."""
-    return copy.deepcopy(
-        (account.domains, account.profiles, account.spaces, account.lifecycle_configs)
-    )
+    return copy.deepcopy((account.domains, account.profiles, account.spaces, account.lifecycle_configs))
 
 
 def others(account, name=OWN, app_type="JupyterLab"):
@@ -80,8 +75,7 @@ async def test_made_attached_and_all_taken_away_again(account):
     image = f"arn:aws:sagemaker:{REGION}:111122223333:image/ours"
     domain.idle = {"LifecycleManagement": "ENABLED", "IdleTimeoutInMinutes": 90}
     domain.app_settings = lab(
-        LifecycleConfigArns=[own],
-        DefaultResourceSpec={"LifecycleConfigArn": own, "SageMakerImageArn": image},
+        LifecycleConfigArns=[own], DefaultResourceSpec={"LifecycleConfigArn": own, "SageMakerImageArn": image}
     )
     before = seen(account)
 
@@ -113,9 +107,7 @@ async def test_a_changed_script_is_a_new_one_and_the_old_one_goes(account):
     await apply(WANTED)
     before = (await planned(LifecycleWanted(NEWER)))[1]
     words = {step.target: f"{step.before} -> {step.after}" for step in before.steps}
-    assert words[f"domain {DOMAIN}, JupyterLab"] == (
-        "hyperpod-jlab-lab-1 built in -> hyperpod-jlab-lab-2 built in"
-    )
+    assert words[f"domain {DOMAIN}, JupyterLab"] == ("hyperpod-jlab-lab-1 built in -> hyperpod-jlab-lab-2 built in")
     assert words["lifecycle configuration hyperpod-jlab-lab-1"] == "exists -> missing"
     await apply(LifecycleWanted(NEWER))
     names = {name for _, name in account.lifecycle_configs}
@@ -133,9 +125,7 @@ async def test_as_default_it_is_in_the_list_too_and_what_spaces_chose_is_not_del
         "LifecycleConfigArns": [own, LAB],
         "DefaultResourceSpec": {"LifecycleConfigArn": LAB},
     }
-    account.spaces[DOMAIN, "work"].app_settings = lab(
-        DefaultResourceSpec={"LifecycleConfigArn": LAB}
-    )
+    account.spaces[DOMAIN, "work"].app_settings = lab(DefaultResourceSpec={"LifecycleConfigArn": LAB})
     results = await apply(NOTHING)
     removal = results["lifecycle configuration hyperpod-jlab-lab-1"]
     assert not removal.done
@@ -199,9 +189,7 @@ async def test_a_profile_that_has_its_own_is_told(account):
     own = others(account)
     account.profiles[DOMAIN, "carol"].app_settings = lab(BuiltInLifecycleConfigArn=own)
     _, plan = await planned(WANTED)
-    assert [(one.code, "profile carol" in one.message) for one in plan.findings] == [
-        ("own_lifecycle_config", True)
-    ]
+    assert [(one.code, "profile carol" in one.message) for one in plan.findings] == [("own_lifecycle_config", True)]
     await apply(WANTED)
     assert account.profiles[DOMAIN, "carol"].app_settings == lab(BuiltInLifecycleConfigArn=own)
 
@@ -227,9 +215,7 @@ async def test_one_that_was_changed_under_our_name_is_told(account):
 
 async def test_another_domain_keeps_what_it_uses(account):
     await apply(WANTED)
-    account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags[
-        "hyperpod-jlab-domain-d-other"
-    ] = ""
+    account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags["hyperpod-jlab-domain-d-other"] = ""
     results = await apply(NOTHING)
     assert results["lifecycle configuration hyperpod-jlab-lab-1"].step.after == "left to d-other"
     tags = account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags
@@ -238,10 +224,7 @@ async def test_another_domain_keeps_what_it_uses(account):
     assert (REGION, "hyperpod-jlab-editor-1") not in account.lifecycle_configs
     # And what is there for others is noted, not made.
     results = await apply(WANTED)
-    assert (
-        results["lifecycle configuration hyperpod-jlab-lab-1"].step.before
-        == "there, for other domains"
-    )
+    assert results["lifecycle configuration hyperpod-jlab-lab-1"].step.before == "there, for other domains"
     assert f"hyperpod-jlab-domain-{DOMAIN}" in tags
 
 
@@ -345,9 +328,7 @@ async def test_one_that_is_deleted_meanwhile_is_no_fault(account, endpoint, acti
     if action == "ListStudioLifecycleConfigs":
         endpoint.faults.interrupt = delete
         _, made = await planned(NOTHING)
-        assert "lifecycle configuration hyperpod-jlab-lab-1" not in {
-            one.target for one in made.steps
-        }
+        assert "lifecycle configuration hyperpod-jlab-lab-1" not in {one.target for one in made.steps}
         return
     made = await planned(NOTHING)
     endpoint.faults.interrupt = delete

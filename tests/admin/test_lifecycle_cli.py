@@ -102,19 +102,13 @@ def test_what_aws_knows_of_a_cluster_need_not_be_said(account, hpj, tmp_path):
         (f'{TEXT}kubeconfig = "maybe"\n', "kubeconfig", "must be true or false, not 'maybe'"),
         (f'{TEXT}package_sha256 = "{"0" * 64}"\n', "package_sha256", "cannot be used"),
         (EXAMPLE, "cluster", "has no cluster"),
-        (
-            f'cluster = "c"\norchestrator = "slurm"\n{EXAMPLE}',
-            "login_nodes",
-            "'...' cannot be used",
-        ),
+        (f'cluster = "c"\norchestrator = "slurm"\n{EXAMPLE}', "login_nodes", "'...' cannot be used"),
         (TEXT.replace('"hyperpod-jlab==0.1.0"', "7"), "package", "must be text, not 7"),
         (TEXT.replace("hyperpod-jlab==0.1.0", "a.whl"), "package_sha256", "missing"),
         (TEXT.replace("ml-cluster", "a'; rm -rf /"), "cluster", "cannot be used"),
     ],
 )
-def test_a_wrong_file_says_what_is_wrong_and_nothing_is_done(
-    account, hpj, tmp_path, text, field, words
-):
+def test_a_wrong_file_says_what_is_wrong_and_nothing_is_done(account, hpj, tmp_path, text, field, words):
     file = tmp_path / "wrong.toml"
     file.write_text(text)
     done = hpj("admin", "apply", *SHARED, "--lifecycle-file", str(file), "--yes", "--json")

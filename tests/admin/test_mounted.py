@@ -32,9 +32,7 @@ OTHERWISE = [
 
 
 @pytest.mark.parametrize(("line", "words"), OTHERWISE)
-def test_what_is_not_the_whole_file_system_is_refused(
-    account, hpj, tmp_path, monkeypatch, line, words
-):
+def test_what_is_not_the_whole_file_system_is_refused(account, hpj, tmp_path, monkeypatch, line, words):
     folder = tmp_path / "fsx"
     folder.mkdir()
     (tmp_path / "table").write_text(ROOT_MOUNT + line.format(folder))
@@ -61,9 +59,7 @@ def test_servers_may_have_any_name(account, hpj, disk, monkeypatch, tmp_path, so
 def test_what_is_unmounted_after_the_plan_gets_no_folders(account, no_aws, disk, tmp_path):
     wanted = DesiredState("per-user", profiles=frozenset({"alice"}))
     reconciler = Reconciler(
-        Aws(),
-        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
-        provisioner=LocalFolderProvisioner(disk),
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM), provisioner=LocalFolderProvisioner(disk)
     )
 
     async def plan_and_apply():

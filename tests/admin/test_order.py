@@ -7,13 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import LocalFolderProvisioner
-from hyperpod_jlab.admin.fsx.models import (
-    NOT_MOUNTED,
-    DesiredState,
-    EntryStep,
-    Folder,
-    mounted_path,
-)
+from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, DesiredState, EntryStep, Folder, mounted_path
 from hyperpod_jlab.admin.fsx.planning import plan, stages
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler
 from hyperpod_jlab.admin.fsx.request import StorageRequest
@@ -77,9 +71,7 @@ ORDERS = [
 def test_what_gives_comes_before_what_takes_away(of_domain, of_alice, wanted, kinds):
     of_spaces = replace(of_domain, kind="space defaults")
     made = plan(there(of_domain, of_spaces, of_alice), wanted)
-    found = [
-        one.holder.kind for stage in stages(made) for one in stage if isinstance(one, EntryStep)
-    ]
+    found = [one.holder.kind for stage in stages(made) for one in stage if isinstance(one, EntryStep)]
     assert found == kinds
 
 
@@ -132,9 +124,7 @@ class Watch:
 
 async def apply(wanted, disk):
     reconciler = Reconciler(
-        Aws(),
-        StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM),
-        provisioner=LocalFolderProvisioner(disk),
+        Aws(), StorageRequest(DOMAIN, wanted, file_system=FILE_SYSTEM), provisioner=LocalFolderProvisioner(disk)
     )
     found, made = await reconciler.plan()
     last = {}
@@ -150,12 +140,7 @@ def domain_of_others(endpoint):
     return endpoint.account
 
 
-WAYS = [
-    (SHARED, PER_USER),
-    (PER_USER, SHARED),
-    (SHARED, ELSEWHERE),
-    (PER_USER, ELSEWHERE),
-]
+WAYS = [(SHARED, PER_USER), (PER_USER, SHARED), (SHARED, ELSEWHERE), (PER_USER, ELSEWHERE)]
 
 
 @pytest.mark.parametrize(("before", "after"), WAYS)
@@ -166,32 +151,22 @@ async def test_at_no_moment_is_anybody_without(domain_of_others, endpoint, disk,
     assert all(one.error is None for one in results.values())
     watch.check()
     assert watch.seen[-1] != watch.seen[0]
-    wanted = {
-        name: f"/{name}" if after.mode == "per-user" else after.shared_path
-        for name in watch.seen[0]
-    }
+    wanted = {name: f"/{name}" if after.mode == "per-user" else after.shared_path for name in watch.seen[0]}
     assert watch.seen[-1] == wanted
 
 
 @pytest.mark.parametrize(
     ("before", "after", "action", "who"),
-    [
-        (SHARED, PER_USER, "sagemaker:UpdateUserProfile", "bob"),
-        (PER_USER, SHARED, "sagemaker:UpdateDomain", DOMAIN),
-    ],
+    [(SHARED, PER_USER, "sagemaker:UpdateUserProfile", "bob"), (PER_USER, SHARED, "sagemaker:UpdateDomain", DOMAIN)],
 )
-async def test_what_cannot_be_given_keeps_what_is_there(
-    domain_of_others, endpoint, disk, before, after, action, who
-):
+async def test_what_cannot_be_given_keeps_what_is_there(domain_of_others, endpoint, disk, before, after, action, who):
     await apply(before, disk)
     endpoint.faults.interrupt = watch = Watch(domain_of_others)
     endpoint.faults.deny(action, who)
     results = await apply(after, disk)
     watch.check()
     waits = [name for name, one in results.items() if one.step.state == "waits"]
-    assert waits == (
-        [f"domain {DOMAIN}"] if who == "bob" else ["profile alice", "profile bob", "profile dave"]
-    )
+    assert waits == ([f"domain {DOMAIN}"] if who == "bob" else ["profile alice", "profile bob", "profile dave"])
     calls = len(endpoint.calls)
     endpoint.faults.denied.clear()
     # Once it can be, all is brought to its end.

@@ -23,11 +23,7 @@ from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.core.wire import to_plain
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
-SHARED, PER_USER, NOTHING = (
-    DesiredState("shared"),
-    DesiredState("per-user"),
-    DesiredState(None),
-)
+SHARED, PER_USER, NOTHING = (DesiredState("shared"), DesiredState("per-user"), DesiredState(None))
 
 
 def fsx(path, name=FS, **more):
@@ -55,13 +51,7 @@ def space(name="work", *entries, **more):
 
 
 def there(*holders, folders=MappingProxyType({}), groups=(GROUP,), ours=(), **more):
-    known = {
-        "kind": "LUSTRE",
-        "state": "AVAILABLE",
-        "vpc": "vpc-1",
-        "subnets": ("subnet-1",),
-        **more,
-    }
+    known = {"kind": "LUSTRE", "state": "AVAILABLE", "vpc": "vpc-1", "subnets": ("subnet-1",), **more}
     interface = FileSystemInterface("eni-1", groups, ours)
     return ActualState(
         DOMAIN,
@@ -108,10 +98,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("holder", "wanted", "then", "words"),
-    [pytest.param(*case[1:], id=case[0]) for case in CASES],
-)
+@pytest.mark.parametrize(("holder", "wanted", "then", "words"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
 def test_lists_of_file_systems(holder, wanted, then, words):
     rest = () if holder.kind == "domain" else (domain(),)
     found = step(plan(there(holder, *rest), wanted), holder.words)
@@ -141,8 +128,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize(
-    ("holder", "wanted", "then", "words"),
-    [pytest.param(*case[1:], id=case[0]) for case in SPACES],
+    ("holder", "wanted", "then", "words"), [pytest.param(*case[1:], id=case[0]) for case in SPACES]
 )
 def test_spaces(holder, wanted, then, words):
     found = step(plan(there(holder), wanted), holder.words)
@@ -155,13 +141,7 @@ def test_spaces(holder, wanted, then, words):
 
 def test_one_profile_alone_leaves_the_others_and_the_domain():
     made = plan(
-        there(
-            domain(),
-            profile("alice"),
-            profile("bob"),
-            space("a", owner="alice"),
-            space("b", owner="bob"),
-        ),
+        there(domain(), profile("alice"), profile("bob"), space("a", owner="alice"), space("b", owner="bob")),
         DesiredState("per-user", profiles=frozenset({"alice"})),
     )
     assert [one.target for one in made.steps] == ["folder /alice", "profile alice", "space a"]
@@ -175,9 +155,7 @@ def test_applications_that_have_to_start_anew_are_named():
 
 
 def test_an_entry_keeps_its_place_and_what_is_newer_than_this_package():
-    made = plan(
-        there(profile("alice", fsx("/shared", Colour="red"), efs(), mark="/shared")), PER_USER
-    )
+    made = plan(there(profile("alice", fsx("/shared", Colour="red"), efs(), mark="/shared")), PER_USER)
     assert step(made, "profile alice").entries == (fsx("/alice", Colour="red"), efs())
 
 
@@ -220,9 +198,7 @@ def test_what_is_wrong_as_a_whole(more, wanted, holders, code):
 def test_who_is_called_as_the_folder_that_all_have_already_stops_nobody():
     holders = (domain(fsx("/shared"), mark="/shared"), profile("shared"), profile("alice", efs()))
     made = plan(there(*holders), SHARED)
-    assert [(one.level, one.code) for one in made.findings] == [
-        ("warning", "shared_folder_of_a_profile")
-    ]
+    assert [(one.level, one.code) for one in made.findings] == [("warning", "shared_folder_of_a_profile")]
     assert step(made, "profile alice").state == "to do"
 
 
@@ -255,10 +231,7 @@ def test_there_and_back_again_is_where_it_began():
         made = plan(there(*holders), wanted)
         found = {one.target: one for one in made.steps if isinstance(one, EntryStep)}
         assert all(one.state in {"done", "to do"} for one in found.values())
-        holders = tuple(
-            replace(one, entries=found[one.words].entries, mark=found[one.words].mark)
-            for one in holders
-        )
+        holders = tuple(replace(one, entries=found[one.words].entries, mark=found[one.words].mark) for one in holders)
         again = plan(there(*holders), wanted)
         assert [one.state for one in again.steps if isinstance(one, EntryStep)] == ["done"] * 4
     assert holders == before

@@ -12,11 +12,7 @@ from hyperpod_jlab.admin.fsx.statements import shorten_names
 from hyperpod_jlab.core.wire import to_plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
-SHARED, PER_USER, NOTHING = (
-    DesiredState("shared"),
-    DesiredState("per-user"),
-    DesiredState(None),
-)
+SHARED, PER_USER, NOTHING = (DesiredState("shared"), DesiredState("per-user"), DesiredState(None))
 ALICE = DesiredState("per-user", profiles=frozenset({"alice"}))
 DEFAULTS = domain(fsx("/shared"), mark="/shared")
 OWN = profile("alice", fsx("/alice"), mark="/alice")
@@ -61,8 +57,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("holders", "wanted", "topic", "words", "others"),
-    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+    ("holders", "wanted", "topic", "words", "others"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
 def test_what_is_said(holders, wanted, topic, words, others):
     made = plan(there(*holders), wanted)

@@ -21,34 +21,18 @@ _CALLS: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "negative rank": (lambda run: run.logs(rank=-1), "rank must be at least \\d, not -1", "rank"),
     "rank of a fraction": (lambda run: run.logs(rank=0.5), "rank must be .*, not a float", "rank"),
     "node of letters": (lambda run: run.logs(node="x"), "node must be .*, not a str", "node"),
-    "attempt 0": (
-        lambda run: run.logs(attempt=0),
-        "attempt must be at least \\d, not 0",
-        "attempt",
-    ),
+    "attempt 0": (lambda run: run.logs(attempt=0), "attempt must be at least \\d, not 0", "attempt"),
     "tail of letters": (lambda run: run.logs(tail="x"), "tail must be .*, not a str", "tail"),
     "number as a pattern": (lambda run: run.logs(grep=5), "grep must be .*, not an int", "grep"),
-    "number as a cursor": (
-        lambda run: run.logs(cursor=5),
-        "cursor must be .*, not an int",
-        "cursor",
-    ),
+    "number as a cursor": (lambda run: run.logs(cursor=5), "cursor must be .*, not an int", "cursor"),
     "timeout of letters": (lambda run: run.wait("x"), "timeout must be .*, not a str", "timeout"),
-    "limit of words": (
-        lambda run: run.change(time_limit="soon"),
-        "is not a duration",
-        "time_limit",
-    ),
+    "limit of words": (lambda run: run.change(time_limit="soon"), "is not a duration", "time_limit"),
     "limit of a fraction": (lambda run: run.change(time_limit=0.5), "not a duration", "time_limit"),
     "queue of a number": (lambda run: run.change(queue=5), "queue must be .*, not an int", "queue"),
     "nothing to change": (lambda run: run.change(), "nothing to change", "time_limit"),
     "get of nothing": (lambda _: hyperpod_jlab.get(None), "run_id must be .*, not None", "run_id"),  # type: ignore[arg-type]
     "get of a number": (lambda _: hyperpod_jlab.get(5), "run_id must be .*, not an int", "run_id"),  # type: ignore[arg-type]
-    "no runs": (
-        lambda _: hyperpod_jlab.runs(limit=0),
-        "limit must be at least \\d, not 0",
-        "limit",
-    ),
+    "no runs": (lambda _: hyperpod_jlab.runs(limit=0), "limit must be at least \\d, not 0", "limit"),
     "runs of letters": (
         lambda _: hyperpod_jlab.runs(limit="x"),  # type: ignore[arg-type]
         "limit must be .*, not a str",
@@ -109,9 +93,7 @@ def test_a_node_that_is_not_there_is_refused() -> None:
 
 def test_waiting_too_long_says_for_what() -> None:
     run = hyperpod_jlab.submit(command="sleep 300", stop_grace=1, run_id="long")
-    with pytest.raises(
-        TimeoutError, match=r"^long is (waiting|running).* after 0.5 s and continues"
-    ):
+    with pytest.raises(TimeoutError, match=r"^long is (waiting|running).* after 0.5 s and continues"):
         run.wait(0.5)
     with pytest.raises(TimeoutError, match=re.escape("after 0.25 s")):
         run.result(timeout=0.25)

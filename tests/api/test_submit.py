@@ -18,11 +18,7 @@ from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFound
 def whoami(word: str, *, times: int = 1) -> dict[str, object]:
     """Runs on the cluster."""
     print(f"{word} from {os.environ['RANK']}")
-    return {
-        "word": word * times,
-        "rank": int(os.environ["RANK"]),
-        "size": int(os.environ["WORLD_SIZE"]),
-    }
+    return {"word": word * times, "rank": int(os.environ["RANK"]), "size": int(os.environ["WORLD_SIZE"])}
 
 
 class OddError(Exception):
@@ -36,9 +32,7 @@ def test_a_function_gives_back_rank_zeros_value() -> None:
     assert run.result(60) == {"word": "aaa", "rank": 0, "size": 4}
     assert run.state == "succeeded"
     assert [line.line for line in run.logs(rank=3)] == ["a from 3"]
-    assert sorted(line.line for line in run.logs() if line.rank is not None) == [
-        f"a from {rank}" for rank in range(4)
-    ]
+    assert sorted(line.line for line in run.logs() if line.rank is not None) == [f"a from {rank}" for rank in range(4)]
 
 
 def test_the_log_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,12 +173,7 @@ def test_bad_input_is_named(options: dict[str, object], code: str, words: str) -
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [
-        ("metric_patterns", "metric"),
-        ("variables", "env"),
-        ("webhook", "alarm_webhook"),
-        ("nods", "nodes"),
-    ],
+    [("metric_patterns", "metric"), ("variables", "env"), ("webhook", "alarm_webhook"), ("nods", "nodes")],
 )
 def test_the_option_that_was_meant_is_named(name: str, meant: str) -> None:
     with pytest.raises(InvalidInputError, match="unknown option") as caught:
@@ -236,7 +225,5 @@ def test_one_function_sent_again_is_the_same_run(tmp_path: Path) -> None:
         "runs = [hyperpod_jlab.submit(told, project_files=False, run_id='again') for _ in range(2)]\n"
         "print(runs[0].run_id == runs[1].run_id, runs[0].result(60).splitlines()[0])\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=90, check=False
-    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=90, check=False)
     assert (done.stdout, done.stderr) == ("True def told():\n", "")

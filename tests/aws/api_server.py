@@ -33,14 +33,7 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
     """A server on loopback until the end of the block."""
     certificate, key = folder / "api.crt", folder / "api.key"
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=kubernetes"
-    names = [
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-    ]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*command.split(), *names], capture_output=True, timeout=60, check=True)
 
     class Reviewer(Handler):

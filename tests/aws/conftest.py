@@ -62,8 +62,7 @@ def prometheus() -> Iterator[Prometheus]:
     scraped = scrapes(hours=2)
     late = len(scraped.times) - 60
     pods = {
-        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other")
-        for at, node in enumerate(observed.nodes[:2])
+        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other") for at, node in enumerate(observed.nodes[:2])
     }
     observe_eks(scraped, observed, lambda node, at: 20 + 10 * node + 5 * (at >= late), pods)
     observe_eks(scraped, eks, lambda _node, _at: 99.0)

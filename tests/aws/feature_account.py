@@ -51,9 +51,7 @@ class FeatureAccount:
         prometheus: Address of the Prometheus behind its workspace.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, folder: Path, studio: SimulatedStudio, prometheus: str
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, folder: Path, studio: SimulatedStudio, prometheus: str) -> None:
         self.endpoint = endpoint
         self._disk = folder / "fsx"
         self._disk.mkdir()

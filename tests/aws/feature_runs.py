@@ -12,10 +12,7 @@ BY_CLUSTER = ("--domain", "d-example", "--cluster", "ml-cluster")
 PER_USER = ("--partition-mode", "per-user", "--take-over", "--mounted-at", "{disk}")
 LIFECYCLE = (*PER_USER, "--lifecycle-file", "{lifecycle}")
 _CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
-SLURM, SECOND = (
-    str(_CLUSTERS / "slurm" / name)
-    for name in ("cluster-config.json", "provisioning_parameters.json")
-)
+SLURM, SECOND = (str(_CLUSTERS / "slurm" / name) for name in ("cluster-config.json", "provisioning_parameters.json"))
 ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
 SUBMIT = (
@@ -28,30 +25,16 @@ SUBMIT = (
 def mlflow_run(arn: str) -> tuple[tuple[str, ...], ...]:
     """A run in an experiment that the server does not know; what is shown of it, and a link."""
     submit = ("submit", "--cluster", "local", "--command", "true", "--follow")
-    return (
-        (*submit, "--mlflow", arn, "--mlflow-experiment", "toy"),
-        ("show", "last"),
-        ("mlflow", "link", "last"),
-    )
+    return ((*submit, "--mlflow", arn, "--mlflow-experiment", "toy"), ("show", "last"), ("mlflow", "link", "last"))
 
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "clusters": (
-        ("clusters",),
-        ("config", "add", "ml-cluster", "--dry-run"),
-        ("doctor",),
-    ),
+    "clusters": (("clusters",), ("config", "add", "ml-cluster", "--dry-run"), ("doctor",)),
     "nodes": (("nodes", "--cluster", "ml-cluster"),),
     "space": (("doctor",),),
     "doctor": (("doctor",),),
-    "events": (
-        ("events", "--cluster", "research-eks"),
-        ("events", "--cluster", "research-eks", "--event", "{event}"),
-    ),
-    "logs": (
-        ("node-logs", "--cluster", "ml-cluster"),
-        ("node-logs", "ip-10-0-0-5", "--cluster", "ml-cluster"),
-    ),
+    "events": (("events", "--cluster", "research-eks"), ("events", "--cluster", "research-eks", "--event", "{event}")),
+    "logs": (("node-logs", "--cluster", "ml-cluster"), ("node-logs", "ip-10-0-0-5", "--cluster", "ml-cluster")),
     "metrics": (
         ("metrics", "--cluster", "research-eks"),
         ("metrics", "--cluster", "research-eks", "--by-node"),
@@ -60,10 +43,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "prometheus": (("metrics", "--cluster", "observed-eks"),),
     "storage": (("storage",),),
     "governance": (("quotas", "--cluster", "research-eks"),),
-    "mlflow": (
-        ("mlflow", "servers"),
-        *mlflow_run("{tracking_server}"),
-    ),
+    "mlflow": (("mlflow", "servers"), *mlflow_run("{tracking_server}")),
     "mlflow-app": mlflow_run("{mlflow_app}"),
     "prices": (SUBMIT,),
     "node-actions": (
@@ -73,10 +53,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "terminal": (("terminal", "ip-10-0-0-2", "--cluster", "ml-cluster", "--open"),),
     "ssh": (("ssh-config", "--cluster", "ml-cluster"),),
     "login-nodes": (("ssh-config", "--cluster", "ml-cluster"),),
-    "eks": (
-        ("nodes", "--cluster", "on-eks"),
-        SUBMIT,
-    ),
+    "eks": (("nodes", "--cluster", "on-eks"), SUBMIT),
     "admin-plan": (
         ("admin", "plan", *WIRING, "--partition-mode", "per-user"),
         ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),
@@ -93,10 +70,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "destroy", *WIRING, "--yes"),
     ),
     "admin-facts": (("doctor", "--aws"),),
-    "admin-cluster-validate": (
-        ("admin", "validate", SLURM, SECOND),
-        ("admin", "validate", ON_EKS),
-    ),
+    "admin-cluster-validate": (("admin", "validate", SLURM, SECOND), ("admin", "validate", ON_EKS)),
     "admin-cluster-create": (("admin", "create-cluster", "--file", ON_EKS, "--yes", "--wait"),),
 }
 """Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio; what stands in braces is of the account."""

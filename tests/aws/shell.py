@@ -26,12 +26,8 @@ class Shell:
 
     def sh(self, line: str) -> str:
         """All that a line for a shell prints, without a terminal."""
-        environment = self._home.process_environment(
-            {"PATH": f"{self._folder}{os.pathsep}{os.environ['PATH']}"}
-        )
-        done = subprocess.run(
-            ["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=False
-        )
+        environment = self._home.process_environment({"PATH": f"{self._folder}{os.pathsep}{os.environ['PATH']}"})
+        done = subprocess.run(["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
     def run(self, *words: str, typed: str = "") -> tuple[int, str]:

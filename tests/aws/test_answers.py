@@ -20,11 +20,7 @@ from tests.aws.conftest import REGION
 UNKNOWN = {
     "ClusterOrchestrator": ("Slurm",),
     "ClusterSummary": ("ImageVersionStatus",),
-    "ClusterNodeSummary": (
-        "PrivateDnsHostname",
-        "CurrentImageReleaseVersion",
-        "ImageVersionStatus",
-    ),
+    "ClusterNodeSummary": ("PrivateDnsHostname", "CurrentImageReleaseVersion", "ImageVersionStatus"),
     "ClusterInstanceGroupDetails": ("SlurmConfig",),
 }
 
@@ -49,11 +45,7 @@ def old_boto3(endpoint, no_aws, tmp_path):
 async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     service = HyperpodClusters(Settings())
     slurm, eks, old, _ = await service.all_clusters()
-    assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == (
-        "slurm",
-        "kubernetes",
-        "slurm",
-    )
+    assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == ("slurm", "kubernetes", "slurm")
     assert eks.image_status == "UpdateAvailable"
     assert [group.slurm_role for group in slurm.groups or ()] == ["Controller", "Compute"]
     node, *_ = await service.all_instances("ml-cluster")
@@ -76,27 +68,15 @@ async def test_members_that_nobody_knows_yet_are_in_the_answer(endpoint):
 @pytest.mark.parametrize(
     ("kind", "status", "told", "after"),
     [
-        (
-            "application/x-amz-json-1.1",
-            200,
-            {"a": {"b": 1, "c": [2]}, "d": None},
-            {"a": {"b": 1, "x": 1, "c": [2]}},
-        ),
-        (
-            "application/x-amz-json-1.1",
-            200,
-            {"a": {"b": 9, "l": 5}},
-            {"a": {"b": 1, "x": 1, "l": 5}},
-        ),
+        ("application/x-amz-json-1.1", 200, {"a": {"b": 1, "c": [2]}, "d": None}, {"a": {"b": 1, "x": 1, "c": [2]}}),
+        ("application/x-amz-json-1.1", 200, {"a": {"b": 9, "l": 5}}, {"a": {"b": 1, "x": 1, "l": 5}}),
         ("application/x-amz-json-1.1", 400, {"e": 1}, {"a": {"b": 1, "x": 1}}),
         ("text/xml", 200, {"e": 1}, {"a": {"b": 1, "x": 1}}),
     ],
 )
 def test_what_is_known_stays_and_the_rest_is_put_beside_it(kind, status, told, after):
     parsed = {"a": {"b": 1, "x": 1}}
-    answer = SimpleNamespace(
-        headers={"Content-Type": kind}, status_code=status, content=json.dumps(told).encode()
-    )
+    answer = SimpleNamespace(headers={"Content-Type": kind}, status_code=status, content=json.dumps(told).encode())
     keep_unknown_fields(answer, parsed, model=None, context={})
     assert parsed == after
 
@@ -105,9 +85,7 @@ def test_rows_of_a_list_get_what_is_theirs():
     parsed = {"rows": [{"a": 1}, {"a": 2}]}
     told = {"rows": [{"a": 1, "b": 3}, {"a": 2, "b": 4}]}
     answer = SimpleNamespace(
-        headers={"Content-Type": "application/x-amz-json-1.1"},
-        status_code=200,
-        content=json.dumps(told).encode(),
+        headers={"Content-Type": "application/x-amz-json-1.1"}, status_code=200, content=json.dumps(told).encode()
     )
     keep_unknown_fields(answer, parsed)
     assert parsed == told

@@ -108,11 +108,7 @@ async def test_the_server_says_what_it_asked(endpoint, meter, api):
     await until_loaded(api, "clusters")
     answer = await api.get("aws/calls")
     assert answer["calls"] == answer["total"] == len(endpoint.calls) == CALLS
-    assert answer["operations"][0] == {
-        "service": "sagemaker",
-        "operation": "DescribeCluster",
-        "calls": 4,
-    }
+    assert answer["operations"][0] == {"service": "sagemaker", "operation": "DescribeCluster", "calls": 4}
 
 
 async def test_calls_are_told_and_that_they_are_over(endpoint, meter, api, heard, monkeypatch):

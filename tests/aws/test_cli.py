@@ -25,7 +25,7 @@ def test_the_table_of_clusters(example, hpj, home):
     done = hpj("clusters").ok()
     lines = done.out.splitlines()
     assert [line.split()[0] for line in lines] == [
-        *("CLUSTER", "local", "train", "research-eks", "older-cluster", "first-try"),
+        *("CLUSTER", "local", "train", "research-eks", "older-cluster", "first-try")
     ]
     train = lines[2]
     for words in ("slurm", "unreachable", "ml-cluster", "in-service", "5/5"):
@@ -37,9 +37,7 @@ def test_the_table_of_clusters(example, hpj, home):
     assert "update available" in eks
     assert lines[4].split()[1:4] == ["slurm", "no", "updating-software"]
     assert "Lifecycle scripts did not run successfully." in lines[5]
-    assert (
-        "note: 'hpj show NAME' shows what is missing to submit to a cluster from here" in done.err
-    )
+    assert "note: 'hpj show NAME' shows what is missing to submit to a cluster from here" in done.err
 
 
 def test_clusters_as_json_in_pages(example, hpj):
@@ -154,9 +152,7 @@ def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
 def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, hpj, slurm):
     arn = example.account.clusters[REGION][0].arn
     nodes = hpj("nodes", arn, "--json").ok().json["nodes"]
-    assert [row["name"].startswith("ip-") for row in nodes] == [
-        *(False, True, False, False, True, True),
-    ]
+    assert [row["name"].startswith("ip-") for row in nodes] == [*(False, True, False, False, True, True)]
     example.faults.deny("sagemaker:DescribeCluster")
     told = hpj("nodes", "ml-cluster", "--json").ok().json
     assert told["notes"][0].startswith(
@@ -171,7 +167,7 @@ def test_aws_that_lists_no_instances_is_a_note(example, hpj, slurm):
     example.faults.deny("sagemaker:ListClusterNodes")
     done = hpj("nodes", "train").ok()
     assert [line.split()[0] for line in done.out.splitlines()] == [
-        *("NODE", "ip-10-0-0-2", "ip-10-0-0-5", "ip-10-0-0-9"),
+        *("NODE", "ip-10-0-0-2", "ip-10-0-0-5", "ip-10-0-0-9")
     ]
     assert "note: AWS does not list the instances" in done.err
 
@@ -219,9 +215,7 @@ def test_a_fault_of_aws_hides_no_configured_cluster(example, hpj):
     example.faults.deny("sagemaker:ListClusters")
     done = hpj("clusters").ok()
     assert [line.split()[0] for line in done.out.splitlines()] == ["CLUSTER", "local"]
-    assert (
-        "note: AWS does not list all HyperPod clusters: you do not have the permission" in done.err
-    )
+    assert "note: AWS does not list all HyperPod clusters: you do not have the permission" in done.err
 
 
 @pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])

@@ -39,10 +39,7 @@ def checks(hpj):
         # A cluster of the configuration that does not answer makes it fail; what it tells of AWS is the same.
         told = hpj("doctor", "--json").json["checks"]
         names = [one["name"] for one in told]
-        return {
-            name: [(one["level"], one["evidence"]) for one in told if one["name"] == name]
-            for name in names
-        }
+        return {name: [(one["level"], one["evidence"]) for one in told if one["name"] == name] for name in names}
 
     return found
 
@@ -50,10 +47,7 @@ def checks(hpj):
 def test_a_space_where_all_is_well(studio, checks):
     found = checks()
     assert found["studio"] == [
-        (
-            "ok",
-            "JupyterLab in domain d-example, space work, role arn:aws:iam::111122223333:role/StudioRole",
-        )
+        ("ok", "JupyterLab in domain d-example, space work, role arn:aws:iam::111122223333:role/StudioRole")
     ]
     assert found["space"] == [("ok", "work is a private space of alice")]
     assert found["FSx for Lustre"] == [("ok", f"{FILE_SYSTEM} at {POINT} (its /alice)")]
@@ -62,9 +56,7 @@ def test_a_space_where_all_is_well(studio, checks):
     assert words == f"arn:aws:sts::111122223333:assumed-role/StudioRole/SageMaker in {REGION}"
     ((level, words),) = found["HyperPod"]
     assert level == "ok"
-    assert words.startswith(
-        f"4 clusters in {REGION}: ml-cluster (slurm, in-service, its file system is mounted here)"
-    )
+    assert words.startswith(f"4 clusters in {REGION}: ml-cluster (slurm, in-service, its file system is mounted here)")
     assert "older-cluster (slurm, updating-software)" in words
 
 
@@ -130,9 +122,7 @@ def test_each_missing_right_is_named_and_the_rest_is_told(studio, checks):
     assert level == "warn"
     assert "1 of 4 clusters could not be described" in words
     studio.faults.deny("sagemaker:ListClusters")
-    assert checks()["HyperPod"] == [
-        ("unknown", "you do not have the permission sagemaker:ListClusters")
-    ]
+    assert checks()["HyperPod"] == [("unknown", "you do not have the permission sagemaker:ListClusters")]
 
 
 def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws):

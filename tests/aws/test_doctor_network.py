@@ -24,15 +24,8 @@ LOST = {
     "fsx:DescribeFileSystems": set(NETWORK),
     "sagemaker:DescribeDomain": {"domain", "idle-shutdown"},
     "sagemaker:DescribeUserProfile": {"profile", "idle-shutdown"},
-    "sagemaker:DescribeSpace": {
-        "space",
-        "profile",
-        "idle-shutdown",
-    },  # whose profile it is, the space says
-    "sagemaker:ListClusters": {
-        *("hyperpod", "names", "run-as", "mounts-missing", "shared"),
-        *NETWORK,
-    },
+    "sagemaker:DescribeSpace": {"space", "profile", "idle-shutdown"},  # whose profile it is, the space says
+    "sagemaker:ListClusters": {*("hyperpod", "names", "run-as", "mounts-missing", "shared"), *NETWORK},
 }
 """What is not known without a right, where it is more than one check."""
 
@@ -140,9 +133,7 @@ def test_an_interface_without_studios_group(endpoint, space, network, checks):
 
 def test_interfaces_that_are_gone(endpoint, space, network, checks):
     (file_system,) = endpoint.account.file_systems[REGION]
-    network.add(
-        NetworkInterface("eni-0000000000000dead", [SERVERS], "10.0.1.9", status="available")
-    )
+    network.add(NetworkInterface("eni-0000000000000dead", [SERVERS], "10.0.1.9", status="available"))
     file_system.interfaces.append("eni-0000000000000dead")
     level, words = seen(checks()["interfaces"])
     assert (level, "eni-0000000000000dead" in words) == ("fail", True)
@@ -167,9 +158,7 @@ def test_interfaces_that_are_gone(endpoint, space, network, checks):
         ("sagemaker:ListClusters", "hyperpod"),
     ],
 )
-def test_each_missing_right_leaves_its_check_unknown_and_is_named(
-    endpoint, space, checks, action, key
-):
+def test_each_missing_right_leaves_its_check_unknown_and_is_named(endpoint, space, checks, action, key):
     endpoint.faults.deny(action)
     found = checks()
     assert seen(found[key]) == ("unknown", f"you do not have the permission {action}")
@@ -224,10 +213,7 @@ def test_a_terminal_shows_what_is_waited_for(endpoint, space, home, tmp_path):
 def test_credentials_of_somebody_else_than_the_space(endpoint, space, checks):
     endpoint.account.add_caller("AKIATESTBEDEXAMPLE01", "Someone")
     level, words = seen(checks()["role"])
-    assert (level, "not the role of this space, StudioRole" in words) == (
-        "warn",
-        True,
-    )
+    assert (level, "not the role of this space, StudioRole" in words) == ("warn", True)
 
 
 def test_a_domain_that_failed(endpoint, space, checks):
@@ -254,17 +240,13 @@ def test_a_file_system_that_the_profile_offers_and_the_space_has_not(endpoint, s
     assert "the settings of the space do not list it" in check["evidence"]
     words = shlex.split(check["fix"].partition("then: ")[2].removesuffix(", and start it"))
     assert words[:3] == ["aws", "sagemaker", "update-space"]
-    assert (
-        words[-1] == f"CustomFileSystems=[{{FSxLustreFileSystem={{FileSystemId={FILE_SYSTEM}}}}}]"
-    )
+    assert words[-1] == f"CustomFileSystems=[{{FSxLustreFileSystem={{FileSystemId={FILE_SYSTEM}}}}}]"
 
 
 def test_a_file_system_that_nobody_offers(endpoint, space, checks):
     space.mount(None)
     endpoint.account.spaces["d-example", "work"].file_systems = []
-    endpoint.account.profiles["d-example", "alice"].file_systems = [
-        lustre_at("fs-00000000000000001", "/x")
-    ]
+    endpoint.account.profiles["d-example", "alice"].file_systems = [lustre_at("fs-00000000000000001", "/x")]
     check = checks()["mounts-missing"]
     assert (check["level"], check["who"]) == ("warn", "admin")
     words = shlex.split(check["fix"].partition(" (the folder")[0])
@@ -272,10 +254,7 @@ def test_a_file_system_that_nobody_offers(endpoint, space, checks):
     settings = json.loads(words[words.index("--user-settings") + 1])
     configs = [one["FSxLustreFileSystemConfig"] for one in settings["CustomFileSystemConfigs"]]
     assert configs == [
-        {
-            "FileSystemId": "fs-00000000000000001",
-            "FileSystemPath": "/x",
-        },  # the list is replaced as a whole
+        {"FileSystemId": "fs-00000000000000001", "FileSystemPath": "/x"},  # the list is replaced as a whole
         {"FileSystemId": FILE_SYSTEM, "FileSystemPath": "/alice"},
     ]
 
@@ -284,10 +263,7 @@ def test_a_partition_that_the_nodes_have_elsewhere(space, checks, home):
     configure(home, space.mount_point, storage="/fsx/bob")
     check = checks()["shared"]
     assert check["level"] == "warn"
-    assert (
-        "AWS reports it at /fsx/alice on the nodes, but the configuration has /fsx/bob"
-        in (check["evidence"])
-    )
+    assert "AWS reports it at /fsx/alice on the nodes, but the configuration has /fsx/bob" in (check["evidence"])
     assert check["fix"].startswith('storage = "/fsx/alice" under [clusters.ml]')
     configure(home, space.mount_point / "deep", storage="/fsx/alice/deep")
     assert checks()["shared"]["level"] == "ok"
@@ -297,9 +273,7 @@ def test_a_partition_that_is_not_the_clusters(space, checks, home, tmp_path):
     configure(home, tmp_path / "own-disk")
     check = checks()["shared"]
     assert check["level"] == "warn"
-    assert (
-        f"not on the file system of the nodes of ml-cluster, {FILE_SYSTEM}" in (check["evidence"])
-    )
+    assert f"not on the file system of the nodes of ml-cluster, {FILE_SYSTEM}" in (check["evidence"])
     assert check["fix"] == f'path = "{space.mount_point}" under [storage] in the configuration'
 
 
@@ -340,9 +314,7 @@ def test_the_endpoint_refuses_what_ec2_would(endpoint, space):
         "Narrow",
         {
             "Version": "2012-10-17",
-            "Statement": [
-                {"Effect": "Allow", "Action": "ec2:DescribeSecurityGroups", "Resource": "*"}
-            ],
+            "Statement": [{"Effect": "Allow", "Action": "ec2:DescribeSecurityGroups", "Resource": "*"}],
         },
     )
     with pytest.raises(ClientError, match="UnauthorizedOperation"):

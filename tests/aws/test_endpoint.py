@@ -80,9 +80,7 @@ def test_unknown_and_missing_members_are_refused(endpoint):
 def test_operations_bodies_and_keys_that_are_none(endpoint):
     assert post("{}", "ListGalaxies")[1]["__type"] == "UnknownOperationException"
     assert post("{", "ListClusters")[1]["__type"] == "SerializationException"
-    assert (
-        post("{}", headers={"Content-Type": "text/plain"})[1]["__type"] == "SerializationException"
-    )
+    assert post("{}", headers={"Content-Type": "text/plain"})[1]["__type"] == "SerializationException"
     status, unsigned = post("{}", headers={"Authorization": ""})
     assert (status, unsigned["__type"]) == (403, "MissingAuthenticationToken")
     # The model has it, this endpoint does not: no silent success.
@@ -130,24 +128,19 @@ def test_who_am_i(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("by", "order"),
-    [("NAME", "Ascending"), ("NAME", "Descending"), ("CREATION_TIME", "Descending")],
+    ("by", "order"), [("NAME", "Ascending"), ("NAME", "Descending"), ("CREATION_TIME", "Descending")]
 )
 def test_pages_are_without_gaps_and_repeats_in_each_order(endpoint, by, order):
     names = [f"c-{number * 7 % 23:02}" for number in range(23)]
     for name in names:
         endpoint.account.add_cluster(name, REGION)
     pages = (
-        client()
-        .get_paginator("list_clusters")
-        .paginate(SortBy=by, SortOrder=order, PaginationConfig={"PageSize": 5})
+        client().get_paginator("list_clusters").paginate(SortBy=by, SortOrder=order, PaginationConfig={"PageSize": 5})
     )
     found = [[one["ClusterName"] for one in page["ClusterSummaries"]] for page in pages]
     assert [len(page) for page in found] == [5, 5, 5, 5, 3]
     wanted = sorted(names) if by == "NAME" else names
-    assert [name for page in found for name in page] == (
-        wanted[::-1] if order == "Descending" else wanted
-    )
+    assert [name for page in found for name in page] == (wanted[::-1] if order == "Descending" else wanted)
 
 
 def test_a_node_that_goes_between_two_pages_costs_no_other_its_place(endpoint):
@@ -157,9 +150,7 @@ def test_a_node_that_goes_between_two_pages_costs_no_other_its_place(endpoint):
     first = client().list_cluster_nodes(ClusterName="c", MaxResults=3)
     del cluster.nodes[1]
     rest = client().list_cluster_nodes(ClusterName="c", MaxResults=3, NextToken=first["NextToken"])
-    both = [
-        one["InstanceId"] for one in first["ClusterNodeSummaries"] + rest["ClusterNodeSummaries"]
-    ]
+    both = [one["InstanceId"] for one in first["ClusterNodeSummaries"] + rest["ClusterNodeSummaries"]]
     assert both == every
     assert "NextToken" not in rest
 
@@ -230,11 +221,7 @@ def test_output_is_checked_for_missing_unknown_and_mistyped_members():
 
 def test_a_union_has_exactly_one_member():
     model = service_model("sagemaker")
-    unions = [
-        name
-        for name in model.shape_names
-        if getattr(model.shape_for(name), "is_tagged_union", False)
-    ]
+    unions = [name for name in model.shape_names if getattr(model.shape_for(name), "is_tagged_union", False)]
     assert unions
     shape = model.shape_for(unions[0])
     assert "exactly one of" in next(problems({}, shape, wire=True))

@@ -44,12 +44,7 @@ def query(stat="Average", period=60, ident="m0", **more):
 
 
 def ask(cloudwatch, *queries, **more):
-    given = {
-        "StartTime": NOON,
-        "EndTime": NOON + timedelta(minutes=10),
-        "ScanBy": "TimestampAscending",
-        **more,
-    }
+    given = {"StartTime": NOON, "EndTime": NOON + timedelta(minutes=10), "ScanBy": "TimestampAscending", **more}
     return cloudwatch.get_metric_data(MetricDataQueries=list(queries), **given)["MetricDataResults"]
 
 
@@ -82,10 +77,7 @@ def test_metrics_by_name_and_dimension_over_pages(endpoint, cloudwatch):
     assert "NextToken" not in rest
     one = [{"Name": "InstanceId", "Value": "i-007"}]
     (found,) = cloudwatch.list_metrics(Namespace="Insights", Dimensions=one)["Metrics"]
-    assert {pair["Name"]: pair["Value"] for pair in found["Dimensions"]} == {
-        "ClusterName": "c",
-        "InstanceId": "i-007",
-    }
+    assert {pair["Name"]: pair["Value"] for pair in found["Dimensions"]} == {"ClusterName": "c", "InstanceId": "i-007"}
     assert cloudwatch.list_metrics(Namespace="Other")["Metrics"] == []
 
 

@@ -31,13 +31,7 @@ def eks(example):
     scaling = {"InstanceGroupScaling": {"InstanceCount": 6, "TargetCount": 8}}
     cluster.events = [
         Event(now - timedelta(hours=30), "The cluster was made."),
-        Event(
-            now - timedelta(hours=3),
-            "Scaling up.",
-            resource="InstanceGroup",
-            group="accelerated",
-            metadata=scaling,
-        ),
+        Event(now - timedelta(hours=3), "Scaling up.", resource="InstanceGroup", group="accelerated", metadata=scaling),
         *(
             Event(
                 now - timedelta(hours=2, seconds=-second),
@@ -96,13 +90,9 @@ def test_those_of_one_instance_are_shown(example, eks, hpj):
 
 def test_all_pages_are_read_and_the_end_of_aws_memory_is_said(example, eks, hpj):
     begin = datetime.now(UTC) - timedelta(hours=20)
-    eks.events = [
-        Event(begin + timedelta(minutes=number), f"Event {number}.") for number in range(620)
-    ]
+    eks.events = [Event(begin + timedelta(minutes=number), f"Event {number}.") for number in range(620)]
     done = hpj(*WORDS, "--json").ok().json
-    assert [one["description"] for one in done["events"]] == [
-        f"Event {number}." for number in range(619, 119, -1)
-    ]
+    assert [one["description"] for one in done["events"]] == [f"Event {number}." for number in range(619, 119, -1)]
     assert done["notes"] == ["AWS keeps the newest 500 events of a cluster"]
     assert len([call for call in example.calls if call.action == LIST]) == 5
     first = hpj(*WORDS, "--json", "--limit", "300").ok().json

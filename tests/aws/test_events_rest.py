@@ -64,10 +64,7 @@ async def test_newest_first_with_what_can_be_chosen(endpoint, eks, api):
     assert words(answer) == ["Lost orchestration-ready.", "Node is unhealthy.", "Scaling up."]
     failure = answer["events"][1]
     assert (failure["level"], failure["times"]) == ("error", 2)
-    assert (answer["groups"], answer["instances"]) == (
-        ["accelerated", "general"],
-        [eks.nodes[0].instance_id],
-    )
+    assert (answer["groups"], answer["instances"]) == (["accelerated", "general"], [eks.nodes[0].instance_id])
     assert (answer["problem"], answer["notes"], answer["total"]) == (None, [], 3)
     assert made(endpoint, LIST) == 1
 

@@ -60,18 +60,11 @@ def test_all_that_aws_tells(example, told):
     found = told()
     robots, speech, vision = found["quotas"]
     assert (vision["team"], vision["state"], vision["weight"]) == ("vision", "active", 70)
-    assert (vision["allocated"][0]["instance_type"], vision["allocated"][0]["count"]) == (
-        *("ml.g5.8xlarge", 4),
-    )
+    assert (vision["allocated"][0]["instance_type"], vision["allocated"][0]["count"]) == (*("ml.g5.8xlarge", 4),)
     assert (speech["allocated"][0]["accelerators"], speech["allocated"][0]["cpus"]) == (1, 16.0)
     assert (vision["sharing"], vision["borrow_percent"]) == ("LendAndBorrow", 50)
-    assert (vision["namespace"], vision["queue"]) == (
-        "hyperpod-ns-vision",
-        "hyperpod-ns-vision-localqueue",
-    )
-    assert (robots["state"], robots["status"], robots["borrow_percent"]) == (
-        *("failed", "CreateFailed", None),
-    )
+    assert (vision["namespace"], vision["queue"]) == ("hyperpod-ns-vision", "hyperpod-ns-vision-localqueue")
+    assert (robots["state"], robots["status"], robots["borrow_percent"]) == (*("failed", "CreateFailed", None),)
     assert "no instance group" in robots["reason"]
     (policy,) = found["policies"]
     assert (policy["fair_share"], policy["idle_sharing"]) == ("Enabled", "Enabled")
@@ -99,8 +92,7 @@ def test_the_tables(example, hpj, kueue):
 def test_many_quotas_come_in_pages_and_only_the_clusters_own(example, told):
     arn, other = arn_of(example, "research-eks"), arn_of(example, "ml-cluster")
     example.account.quotas[REGION] = [
-        ComputeQuota(f"{number:012d}", f"q{number:03d}", arn, {}, {"TeamName": f"t{number}"})
-        for number in range(230)
+        ComputeQuota(f"{number:012d}", f"q{number:03d}", arn, {}, {"TeamName": f"t{number}"}) for number in range(230)
     ] + [ComputeQuota("z" * 12, "of-another", other, {}, {"TeamName": "z"})]
     found = told()["quotas"]
     assert [one["name"] for one in found] == [f"q{number:03d}" for number in range(230)]

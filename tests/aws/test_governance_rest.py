@@ -53,11 +53,7 @@ async def test_the_old_ones_stay_when_aws_refuses(example, api):
 
 async def test_settings_in_words(example, api):
     cluster = next(one for one in example.account.clusters[REGION] if one.name == "research-eks")
-    cluster.settings["AutoScaling"] = {
-        "Mode": "Enable",
-        "Status": "Failed",
-        "FailureMessage": "no role",
-    }
+    cluster.settings["AutoScaling"] = {"Mode": "Enable", "Status": "Failed", "FailureMessage": "no role"}
     answer = await until_loaded(api, "clusters/research-eks")
     found = {one["name"]: one for one in answer["cluster"]["hyperpod"]["settings"]}
     assert "HyperPod reboots or replaces" in found["node-recovery"]["meaning"]

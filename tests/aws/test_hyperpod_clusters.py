@@ -36,12 +36,7 @@ def example(endpoint):
 async def test_the_clusters_with_all_that_aws_tells(example):
     found = {row.name: row for row in await service().all_clusters()}
     slurm, eks, old, failed = found.values()
-    assert (slurm.orchestrator, slurm.state, slurm.nodes, slurm.target) == (
-        "slurm",
-        "in-service",
-        5,
-        5,
-    )
+    assert (slurm.orchestrator, slurm.state, slurm.nodes, slurm.target) == ("slurm", "in-service", 5, 5)
     assert [group.slurm_role for group in slurm.groups] == ["Controller", "Compute"]
     assert slurm.created_at == example.account.clusters[REGION][0].created.timestamp()
     assert slurm.reason is None
@@ -49,11 +44,7 @@ async def test_the_clusters_with_all_that_aws_tells(example):
     assert [group.state for group in eks.groups or ()] == ["updating"]
     assert eks.provisioning == "Continuous"
     assert eks.eks_arn == f"arn:aws:eks:{REGION}:111122223333:cluster/research"
-    assert (old.orchestrator, old.reason, old.state) == (
-        "slurm",
-        NO_ORCHESTRATOR,
-        "updating-software",
-    )
+    assert (old.orchestrator, old.reason, old.state) == ("slurm", NO_ORCHESTRATOR, "updating-software")
     assert failed.reason == "Lifecycle scripts did not run successfully."
 
 
@@ -100,9 +91,7 @@ async def test_one_that_may_not_be_described_is_listed_all_the_same(example):
     )
     assert eks.reason == f"you do not have the permission {DESCRIBE}"
     (note,) = found.notes
-    assert note.startswith(
-        f"1 of 4 clusters could not be described: you do not have the permission {DESCRIBE}"
-    )
+    assert note.startswith(f"1 of 4 clusters could not be described: you do not have the permission {DESCRIBE}")
     example.faults.deny(DESCRIBE)
     found = await service().all_clusters()
     assert [row.groups for row in found] == [None] * 4
@@ -125,15 +114,15 @@ async def test_one_that_is_deleted_while_the_list_is_on_its_way_is_gone(example)
 
 
 async def test_words_that_are_newer_than_this_package_are_kept(example):
-    example.faults.later["sagemaker:ListClusters"] = lambda answer: answer["ClusterSummaries"][
-        0
-    ].update(ClusterStatus="Hibernating", Mood="good")
+    example.faults.later["sagemaker:ListClusters"] = lambda answer: answer["ClusterSummaries"][0].update(
+        ClusterStatus="Hibernating", Mood="good"
+    )
     example.faults.later[DESCRIBE] = lambda answer: answer.update(
         ClusterStatus="Hibernating", Orchestrator={"Nomad": {}}, Mood="good"
     )
-    example.faults.later["sagemaker:ListClusterNodes"] = lambda answer: answer[
-        "ClusterNodeSummaries"
-    ][0]["InstanceStatus"].update(Status="Dreaming")
+    example.faults.later["sagemaker:ListClusterNodes"] = lambda answer: answer["ClusterNodeSummaries"][0][
+        "InstanceStatus"
+    ].update(Status="Dreaming")
     (first, *_) = await service().all_clusters()
     assert (first.status, first.state, first.orchestrator) == ("Hibernating", "Hibernating", None)
     (node, *_) = await service().all_instances("ml-cluster")
@@ -192,11 +181,7 @@ async def test_a_node_that_is_on_two_pages_is_one(endpoint):
 async def test_what_aws_tells_of_a_node(example):
     *_, node = await service().all_instances("ml-cluster")
     known = example.account.clusters[REGION][0].nodes[-1]
-    assert (node.name, node.instance_group, node.state) == (
-        known.instance_id,
-        "worker-group-1",
-        "failed",
-    )
+    assert (node.name, node.instance_group, node.state) == (known.instance_id, "worker-group-1", "failed")
     assert node.reason == known.message
     assert node.launched_at == known.launched.timestamp()
     assert node.host == f"ip-10-0-0-5.{REGION}.compute.internal"
@@ -206,8 +191,6 @@ async def test_what_aws_tells_of_a_node(example):
 async def test_a_cluster_that_is_deleted_between_two_pages_of_its_nodes(endpoint):
     cluster = endpoint.account.add_cluster("large", REGION)
     cluster.add_group("workers", "ml.p5.48xlarge", 150)
-    endpoint.faults.later["sagemaker:ListClusterNodes"] = lambda _: (
-        endpoint.account.clusters.clear()
-    )
+    endpoint.faults.later["sagemaker:ListClusterNodes"] = lambda _: endpoint.account.clusters.clear()
     with pytest.raises(NotFoundError, match="large"):
         await service().all_instances("large")

@@ -104,10 +104,7 @@ def test_not_action_and_not_resource():
         ({"StringEquals": {"aws:RequestedRegion": "us-*"}}, "nobody allows"),
         ({"StringLike": {"aws:RequestedRegion": "us-*"}}, "allow"),
         (
-            {
-                "StringLike": {"aws:RequestedRegion": "us-*"},
-                "StringEquals": {"aws:PrincipalAccount": "999999999999"},
-            },
+            {"StringLike": {"aws:RequestedRegion": "us-*"}, "StringEquals": {"aws:PrincipalAccount": "999999999999"}},
             "nobody allows",
         ),
     ],
@@ -158,10 +155,7 @@ def test_what_is_not_understood_is_refused(wrong, words):
         Policy(policy(statement(**wrong)))
 
 
-@pytest.mark.parametrize(
-    "document",
-    [{}, {"Version": "2008-10-17", "Statement": [statement()]}, {"Version": VERSION}],
-)
+@pytest.mark.parametrize("document", [{}, {"Version": "2008-10-17", "Statement": [statement()]}, {"Version": VERSION}])
 def test_what_is_no_policy_is_refused(document):
     with pytest.raises(PolicyError):
         Policy(document)
@@ -179,9 +173,7 @@ def test_what_is_no_policy_is_refused(document):
 def test_each_protocols_own_error_names_action_and_resource(protocol, code, status):
     error = denied(protocol, "arn:aws:sts::1:assumed-role/R/S", Asked(DESCRIBE, ARN, {}))
     assert (error.code, error.status) == (code, status)
-    assert (
-        f"is not authorized to perform: {DESCRIBE} on resource: {ARN} because no" in error.message
-    )
+    assert f"is not authorized to perform: {DESCRIBE} on resource: {ARN} because no" in error.message
 
 
 def call(method, **given):
@@ -212,9 +204,7 @@ def test_the_endpoint_asks_the_callers_policies(endpoint):
         f"{other.arn} with an explicit deny in an identity-based policy"
     )
     nodes = call("list_cluster_nodes", ClusterName="mine")
-    assert (
-        "because no identity-based policy allows the sagemaker:ListClusterNodes" in nodes["Message"]
-    )
+    assert "because no identity-based policy allows the sagemaker:ListClusterNodes" in nodes["Message"]
     # Rights are looked at before it is looked whether there is such a cluster.
     assert call("describe_cluster", ClusterName="nope")["Code"] == "AccessDeniedException"
     assert boto3.client("sts", region_name=REGION).get_caller_identity()["Arn"]

@@ -57,9 +57,7 @@ def grow_old(seconds):
 
 
 async def test_ec2_is_asked_first_and_once(asked):
-    found = [
-        await find_instance_type(name) for name in ("ml.p5.48xlarge", "p5.48xlarge", f"ml.{NEW}")
-    ]
+    found = [await find_instance_type(name) for name in ("ml.p5.48xlarge", "p5.48xlarge", f"ml.{NEW}")]
     assert [one.efa for one in found] == [31, 31, 9]
     assert found[2] == InstanceType(8, 32768, 8, "v-100", 0, 9, 9, 15)
     assert asked() == 2
@@ -114,9 +112,7 @@ def efa_of(done):
 
 
 def test_a_manifest_asks_for_what_ec2_says(asked, endpoint, home, hpj):
-    endpoint.account.add_cluster(
-        "ml", REGION, orchestrator=endpoint.account.eks("research", REGION)
-    )
+    endpoint.account.add_cluster("ml", REGION, orchestrator=endpoint.account.eks("research", REGION))
     with home.config.open("a") as config:
         config.write(ON_EKS)
     words = ["submit", "--cluster", "on-eks", "--command", "true", "--dry-run", "--json"]

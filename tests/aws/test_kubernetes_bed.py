@@ -198,14 +198,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(attached, bed, hpj, hom
     hyperpod = Hyperpod(load_settings())
     try:
         node = await begun(hyperpod, run_id)
-        home.process(
-            "node",
-            "reboot",
-            node.removeprefix("hyperpod-"),
-            "--cluster",
-            "research-eks",
-            "--yes",
-        ).ok()
+        home.process("node", "reboot", node.removeprefix("hyperpod-"), "--cluster", "research-eks", "--yes").ok()
         run = await reason(hyperpod, run_id, f"HyperPod reboots {node}, on which it runs")
         assert run.state == "running"
         attached.endpoint.advance(timedelta(minutes=3))
@@ -270,14 +263,7 @@ async def test_a_run_goes_on_elsewhere_when_its_node_was_replaced(attached, bed,
     hyperpod = Hyperpod(load_settings())
     try:
         node = await begun(hyperpod, run_id)
-        home.process(
-            "node",
-            "replace",
-            node.removeprefix("hyperpod-"),
-            "--cluster",
-            "research-eks",
-            "--yes",
-        ).ok()
+        home.process("node", "replace", node.removeprefix("hyperpod-"), "--cluster", "research-eks", "--yes").ok()
         await reason(hyperpod, run_id, f"HyperPod replaces {node}, on which it runs")
         attached.endpoint.advance(timedelta(minutes=25))
         states = [run.state async for run in hyperpod.runs.watch(run_id)]

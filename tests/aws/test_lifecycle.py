@@ -96,9 +96,7 @@ def test_a_creation_that_fails_is_rolled_back_and_failed(make, api, advance):
     assert api.nodes() == []
 
 
-@pytest.mark.parametrize(
-    ("provisioning", "meanwhile"), [(None, "Updating"), ("Continuous", "InService")]
-)
+@pytest.mark.parametrize(("provisioning", "meanwhile"), [(None, "Updating"), ("Continuous", "InService")])
 def test_it_grows_and_shrinks(make, api, advance, provisioning, meanwhile):
     life = make(provisioning=provisioning)
     first = [one["InstanceId"] for one in api.nodes()]
@@ -150,10 +148,7 @@ def test_a_failed_node_is_replaced_by_a_new_instance_at_its_address(make, api, a
     advance(timedelta(seconds=15))
     both = {one["InstanceId"]: one for one in api.nodes()}
     (new,) = set(both) - {old["InstanceId"], other["InstanceId"]}
-    assert both[old["InstanceId"]]["InstanceStatus"] == {
-        "Status": "ShuttingDown",
-        "Message": "EC2 health check failed",
-    }
+    assert both[old["InstanceId"]]["InstanceStatus"] == {"Status": "ShuttingDown", "Message": "EC2 health check failed"}
     assert both[new]["InstanceStatus"]["Status"] == "Pending"
     assert both[new]["PrivateDnsHostname"] == old["PrivateDnsHostname"]
     assert both[new]["LaunchTime"] > old["LaunchTime"]

@@ -30,24 +30,17 @@ def account(endpoint, monkeypatch):
 
 def test_the_list_of_servers(account, hpj):
     account.account.mlflow[REGION] += [
-        MlflowHost(
-            f"more-{number}", f"arn:aws:sagemaker:{REGION}:111122223333:mlflow-app/m{number}", True
-        )
+        MlflowHost(f"more-{number}", f"arn:aws:sagemaker:{REGION}:111122223333:mlflow-app/m{number}", True)
         for number in range(120)
     ]
     found = hpj("mlflow", "servers", "--json").ok().json
     assert len(found["servers"]) == 122
     assert found["notes"] == []
     shared = found["servers"][-2]
-    assert (shared["name"], shared["kind"], shared["version"]) == (
-        *("shared", "tracking-server", "3.10.0"),
-    )
+    assert (shared["name"], shared["kind"], shared["version"]) == (*("shared", "tracking-server", "3.10.0"),)
     # What is listed can be given to a run.
     for one in found["servers"]:
-        spec = {
-            "source": {"kind": "command", "command": "true"},
-            "mlflow": {"tracking_uri": one["arn"]},
-        }
+        spec = {"source": {"kind": "command", "command": "true"}, "mlflow": {"tracking_uri": one["arn"]}}
         assert parse(JobSpec, spec).mlflow.tracking_uri == one["arn"]
     assert "arn:aws:sagemaker" in hpj("mlflow", "servers").ok().out
 
@@ -64,9 +57,7 @@ def test_without_one_right_the_rest_is_listed(account, hpj):
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_run_of_a_server_of_sagemaker(account, hpj, number):
     server = account.account.mlflow[REGION][number]
-    hpj(
-        "submit", "--cluster", "local", "--command", "true", "--follow", "--mlflow", server.arn
-    ).ok()
+    hpj("submit", "--cluster", "local", "--command", "true", "--follow", "--mlflow", server.arn).ok()
     shown = hpj("show", "last", "--json").ok().json
     assert (shown["mlflow"]["run_id"], shown["mlflow_problem"]) == ("r1", None)
     link = hpj("mlflow", "link", "last", "--json").ok().json["url"]
@@ -89,11 +80,7 @@ def test_a_signature_is_of_the_whole_request(account, monkeypatch):
 @pytest.mark.parametrize(
     ("resource", "address", "service"),
     [
-        (
-            "mlflow-tracking-server/a",
-            "https://us-west-2.experiments.sagemaker.aws",
-            "sagemaker-mlflow",
-        ),
+        ("mlflow-tracking-server/a", "https://us-west-2.experiments.sagemaker.aws", "sagemaker-mlflow"),
         ("mlflow-app/app-A", "https://mlflow.sagemaker.us-west-2.app.aws", "sagemaker"),
     ],
 )
@@ -104,13 +91,7 @@ def test_addresses_are_those_of_sagemaker_mlflow(resource, address, service):
 
 @pytest.mark.parametrize(
     "uri",
-    [
-        "file:./mlruns",
-        "http://user:word@host",
-        "arn:aws:sagemaker:us-west-2:1:mlflow-app/a",
-        "http://",
-        "databricks",
-    ],
+    ["file:./mlruns", "http://user:word@host", "arn:aws:sagemaker:us-west-2:1:mlflow-app/a", "http://", "databricks"],
 )
 def test_what_is_no_server_is_refused(hpj, uri):
     done = hpj("submit", "--command", "true", "--dry-run", "--json", "--mlflow", uri)
@@ -121,8 +102,7 @@ def test_what_is_no_server_is_refused(hpj, uri):
 def test_the_submit_form_suggests_them_for_clusters_in_aws(account, home, hpj):
     text = '[clusters.{name}]\norchestrator = "slurm"\n{more}\n'
     home.config.write_text(
-        text.format(name="in-aws", more='hyperpod = "ml-cluster"')
-        + text.format(name="mine", more="")
+        text.format(name="in-aws", more='hyperpod = "ml-cluster"') + text.format(name="mine", more="")
     )
 
     async def suggested(name, *, until_listed=False):

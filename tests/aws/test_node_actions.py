@@ -160,10 +160,7 @@ def test_after_a_refusal_the_others_are_not_sent(example, slurm, hpj):
 def test_a_right_that_is_missing_to_look_is_named(example, slurm, hpj):
     example.faults.deny("sagemaker:ListClusterNodes")
     done = hpj("node", "reboot", "i-0123456789abcdef0", "--cluster", "ml-cluster", "--json")
-    assert (done.code, done.error["detail"]["right"]) == (
-        4,
-        {"action": "sagemaker:ListClusterNodes"},
-    )
+    assert (done.code, done.error["detail"]["right"]) == (4, {"action": "sagemaker:ListClusterNodes"})
 
 
 def test_the_controller_is_not_replaced_but_rebooted(example, slurm, hpj):

@@ -87,9 +87,7 @@ async def test_a_boto3_that_is_too_old_is_named_before_it_is_tried(example, api,
         client = made(session, *given, **named)
         model = client.meta.service_model
         # A cached property of the model: this client's alone.
-        model.__dict__["operation_names"] = [
-            name for name in model.operation_names if not name.startswith("Batch")
-        ]
+        model.__dict__["operation_names"] = [name for name in model.operation_names if not name.startswith("Batch")]
         return client
 
     monkeypatch.setattr(boto3.Session, "client", older)
@@ -137,12 +135,7 @@ async def test_who_may_only_look_may_not_act(example, api, authorizer):
         ("clusters/none/nodes/actions", {"action": "reboot", "nodes": ["a"]}, 404, "not_found"),
         ("clusters/none/nodes/actions", {"action": "resume", "nodes": ["a"]}, 404, "not_found"),
         ("clusters/local/nodes/actions", {"action": "resume", "nodes": ["a"]}, 422, "unsupported"),
-        (
-            "clusters/local/nodes/actions",
-            {"action": "reboot", "nodes": ["a"]},
-            400,
-            "no_hyperpod_cluster",
-        ),
+        ("clusters/local/nodes/actions", {"action": "reboot", "nodes": ["a"]}, 400, "no_hyperpod_cluster"),
     ],
 )
 async def test_what_does_not_fit_says_why(example, api, path, body, status, code):

@@ -22,13 +22,7 @@ LEFT, STARTING_STATES, UNKNOWN = (
 NO_NAME = "AWS does not report its name, so it cannot be matched to a node of the scheduler"
 
 
-def instance(
-    name: str,
-    host: int | None = None,
-    status: str = "Running",
-    group: str = "workers",
-    at: float = 0,
-):
+def instance(name: str, host: int | None = None, status: str = "Running", group: str = "workers", at: float = 0):
     made = None if host is None else HOST.format(host)
     return Instance(name, group, "ml.g5.xlarge", status, launched_at=at, host=made)
 
@@ -39,12 +33,7 @@ def joined(orchestrator: str, instances, nodes, roles=None):
     assert engine is not None
     rows = join_nodes(engine.scheduler, instances, [Node(name, "up") for name in nodes], roles)
     return [
-        (
-            row.instance.name if row.instance else None,
-            row.node.name if row.node else None,
-            row.remark,
-        )
-        for row in rows
+        (row.instance.name if row.instance else None, row.node.name if row.node else None, row.remark) for row in rows
     ]
 
 
@@ -82,12 +71,7 @@ CASES: dict[str, tuple[Any, ...]] = {
             instance("i-4", 4, "Failure"),
         ],
         [],
-        [
-            ("i-1", None, STARTING_STATES),
-            ("i-2", None, STARTING_STATES),
-            ("i-3", None, LEFT),
-            ("i-4", None, LEFT),
-        ],
+        [("i-1", None, STARTING_STATES), ("i-2", None, STARTING_STATES), ("i-3", None, LEFT), ("i-4", None, LEFT)],
     ),
     "a failed one that the scheduler still has": (
         "slurm",
@@ -127,35 +111,20 @@ CASES: dict[str, tuple[Any, ...]] = {
         "kubernetes",
         [instance("i-new", 1)],
         ["hyperpod-i-old", "hyperpod-i-new"],
-        [
-            ("i-new", "hyperpod-i-new", None),
-            (None, "hyperpod-i-old", "AWS does not list its instance"),
-        ],
+        [("i-new", "hyperpod-i-new", None), (None, "hyperpod-i-old", "AWS does not list its instance")],
     ),
     "two of which AWS does not tell the names are two": (
         "slurm",
         [instance("i-1"), instance("i-2")],
         ["ip-10-0-0-1"],
-        [
-            ("i-1", None, NO_NAME),
-            ("i-2", None, NO_NAME),
-            (None, "ip-10-0-0-1", "AWS lists no instance of this name"),
-        ],
+        [("i-1", None, NO_NAME), ("i-2", None, NO_NAME), (None, "ip-10-0-0-1", "AWS lists no instance of this name")],
     ),
-    "a word of AWS' that is newer": (
-        "slurm",
-        [instance("i-1", 1, "Dreaming")],
-        [],
-        [("i-1", None, UNKNOWN)],
-    ),
+    "a word of AWS' that is newer": ("slurm", [instance("i-1", 1, "Dreaming")], [], [("i-1", None, UNKNOWN)]),
     "two nodes of the same first part: none is lost": (
         "slurm",
         [instance("i-1", 1)],
         ["ip-10-0-0-1", "ip-10-0-0-1.other"],
-        [
-            ("i-1", "ip-10-0-0-1", None),
-            (None, "ip-10-0-0-1.other", "AWS lists no instance of this name"),
-        ],
+        [("i-1", "ip-10-0-0-1", None), (None, "ip-10-0-0-1.other", "AWS lists no instance of this name")],
     ),
     "nothing at all": ("slurm", [], [], []),
 }
@@ -171,9 +140,7 @@ def test_the_table_of_cases(case):
         assert (remark is None) == (words is None)
 
 
-@pytest.mark.parametrize(
-    ("role", "remark"), [("Controller", None), ("Login", None), ("Compute", UNKNOWN)]
-)
+@pytest.mark.parametrize(("role", "remark"), [("Controller", None), ("Login", None), ("Compute", UNKNOWN)])
 def test_controllers_and_login_nodes_need_no_slurm_node(role, remark):
     found = joined("slurm", [instance("i-1", 1, group="g")], [], {"g": role})
     assert found == [("i-1", None, remark)]

@@ -124,18 +124,12 @@ async def test_a_page_is_that_of_a_run_and_goes_on(example, both, api):
     assert block["times"] == (BEGUN + 10) / 1000
     assert (block["node"], block["rank"], block["flags"]) == (both[0], None, None)
     assert (page["at_start"], page["at_end"], page["calls"]) == (False, True, 4)
-    earlier = await api.get(
-        f"{PATH}/page", streams=",".join(both), cursor=page["before"], limit="3"
-    )
+    earlier = await api.get(f"{PATH}/page", streams=",".join(both), cursor=page["before"], limit="3")
     assert (lines_of(earlier), earlier["at_start"]) == ([(0, "first")], True)
-    nothing = await api.get(
-        f"{PATH}/page", streams=",".join(both), cursor=page["after"], direction="forward"
-    )
+    nothing = await api.get(f"{PATH}/page", streams=",".join(both), cursor=page["after"], direction="forward")
     assert (nothing["frames"], nothing["at_end"], nothing["after"]) == ([], True, page["after"])
     write(example, both[1], [(40, "and more")])
-    more = await api.get(
-        f"{PATH}/page", streams=",".join(both), cursor=page["after"], direction="forward"
-    )
+    more = await api.get(f"{PATH}/page", streams=",".join(both), cursor=page["after"], direction="forward")
     assert lines_of(more) == [(1, "and more")]
 
 
@@ -147,9 +141,7 @@ async def test_a_look_costs_no_other_calls_than_those_of_cloudwatch(example, bot
     assert asked(example, LIST) == 0
     page = await api.get(f"{PATH}/page", streams=both[0], limit="1")
     before = asked(example, GET)
-    answer = await api.get(
-        f"{PATH}/page", streams=both[0], cursor=page["after"], direction="forward"
-    )
+    answer = await api.get(f"{PATH}/page", streams=both[0], cursor=page["after"], direction="forward")
     assert asked(example, GET) - before == answer["calls"] == 2
 
 
@@ -161,9 +153,7 @@ async def test_a_log_is_read_once_for_all_pages_and_searches(example, both, api)
     for _ in range(3):
         page = await api.get(f"{PATH}/page", streams=both[0], limit="100", cursor=page["before"])
         assert page["calls"] == 0
-    found = await api.get(
-        f"{PATH}/search", streams=both[0], grep="line 4", cursor=page["before"], limit="5"
-    )
+    found = await api.get(f"{PATH}/search", streams=both[0], grep="line 4", cursor=page["before"], limit="5")
     assert (len(found["hits"]), found["calls"]) == (5, 0)
     assert asked(example, GET) == before
     # Who asks what is new gets no more than that.
@@ -208,25 +198,13 @@ async def test_a_search_steps_through_all_hits(example, both, api):
     first = await api.get(f"{PATH}/search", streams=",".join(both), grep="life 1[0-2]", limit="2")
     assert [hit["line"] for hit in first["hits"]] == ["life 10", "life 11"]
     assert first["hits"][0]["match"] == [0, 7]
-    rest = await api.get(
-        *(f"{PATH}/search",),
-        streams=",".join(both),
-        grep="life 1[0-2]",
-        cursor=first["next"],
-    )
+    rest = await api.get(*(f"{PATH}/search",), streams=",".join(both), grep="life 1[0-2]", cursor=first["next"])
     assert [hit["line"] for hit in rest["hits"]] == ["life 12"]
     assert rest["next"] is None
-    found = await api.get(
-        f"{PATH}/search", streams=",".join(both), grep="error", ignore_case="true"
-    )
+    found = await api.get(f"{PATH}/search", streams=",".join(both), grep="error", ignore_case="true")
     assert [hit["line"] for hit in found["hits"]] == ["Error: one", "ERROR: two", "error: three"]
     # The page from a hit's cursor begins with its line.
-    page = await api.get(
-        f"{PATH}/page",
-        streams=",".join(both),
-        cursor=found["hits"][2]["cursor"],
-        direction="forward",
-    )
+    page = await api.get(f"{PATH}/page", streams=",".join(both), cursor=found["hits"][2]["cursor"], direction="forward")
     assert lines_of(page)[0] == (0, "error: three")
     none = await api.get(f"{PATH}/search", streams=",".join(both), grep="not there")
     assert (none["hits"], none["next"]) == ([], None)
@@ -237,9 +215,7 @@ async def test_a_long_search_goes_on(example, both, api):
     hits, cursor, rounds = [], None, 0
     while True:
         more: dict[str, str] = {} if cursor is None else {"cursor": cursor}
-        found = await api.get(
-            f"{PATH}/search", streams=both[0], grep="line .*77$", limit="100", **more
-        )
+        found = await api.get(f"{PATH}/search", streams=both[0], grep="line .*77$", limit="100", **more)
         hits += [hit["line"] for hit in found["hits"]]
         cursor = found["next"]
         rounds += 1
@@ -249,9 +225,7 @@ async def test_a_long_search_goes_on(example, both, api):
     assert rounds == 3
 
 
-async def test_the_socket_follows_and_asks_no_more_when_nobody_looks(
-    example, both, api, log_page, monkeypatch
-):
+async def test_the_socket_follows_and_asks_no_more_when_nobody_looks(example, both, api, log_page, monkeypatch):
     monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MIN_INTERVAL_S", 0.1)
     monkeypatch.setattr("hyperpod_jlab.features.node_logs.spool.MAX_INTERVAL_S", 0.1)
     write(example, both[0], [(0, "a")])
@@ -315,16 +289,12 @@ async def test_what_is_refused(example, api, path, query, status, code):
     assert (found, error["code"]) == (status, code)
 
 
-async def test_a_log_that_is_not_there_has_no_lines_and_a_cursor_of_others_is_refused(
-    example, both, api
-):
+async def test_a_log_that_is_not_there_has_no_lines_and_a_cursor_of_others_is_refused(example, both, api):
     write(example, both[0], [(0, "a")])
     empty = await api.get(f"{PATH}/page", streams=both[1])
     assert (empty["frames"], empty["at_start"], empty["at_end"]) == ([], True, True)
     other = await api.get(f"{PATH}/page", streams=both[0])
-    status, error = await api.request(
-        "GET", f"{PATH}/page", query={"streams": both[1], "cursor": other["after"]}
-    )
+    status, error = await api.request("GET", f"{PATH}/page", query={"streams": both[1], "cursor": other["after"]})
     assert (status, error["code"]) == (400, "invalid_cursor")
 
 

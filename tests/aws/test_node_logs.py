@@ -73,9 +73,7 @@ def read():
     async def read(*streams, cluster="ml-cluster", **wanted):
         spools = Spools()
         try:
-            batches = NodeLogs(Aws(REGION), spools).lines(
-                cluster, streams, LogRequest("", **wanted)
-            )
+            batches = NodeLogs(Aws(REGION), spools).lines(cluster, streams, LogRequest("", **wanted))
             return [line async for batch in batches for line in lines_of(batch)]
         finally:
             await spools.close()
@@ -326,9 +324,7 @@ async def test_what_is_not_there(example, node, read):
         await read(node.lifecycle, cluster="no-such-cluster")
 
 
-@pytest.mark.parametrize(
-    "cursor", ["", "x", "{}", "W10", "eyJhIjogMX0", "ä", "1~1.00000000~1.0_n-5-"]
-)
+@pytest.mark.parametrize("cursor", ["", "x", "{}", "W10", "eyJhIjogMX0", "ä", "1~1.00000000~1.0_n-5-"])
 async def test_cursors_that_are_none_of_these_logs(node, read, cursor):
     node.count(node.lifecycle, 0, 1)
     with pytest.raises(InvalidInputError) as caught:
@@ -363,7 +359,7 @@ def test_lines_on_the_command_line(node, hpj):
     node.write(node.health, (1, "two"))
     done = hpj("node-logs", "ip-10-0-0-2", "--cluster", "ml-cluster").ok()
     assert done.out.splitlines() == [
-        *(r"lifecycle|one     and\x1b[31m", "lifecycle|more", "health|two", "lifecycle|three"),
+        *(r"lifecycle|one     and\x1b[31m", "lifecycle|more", "health|two", "lifecycle|three")
     ]
     done = hpj("node-logs", node.name, "--cluster", "ml-cluster", "--log", "health").ok()
     assert done.out == "health|two\n"
@@ -412,9 +408,7 @@ def test_an_interrupted_reader_is_told_how_to_come_back(node, home):
     node.count(node.lifecycle, 0, 3)
     words = ("node-logs", "-f", node.name, "--cluster", "ml-cluster")
     reader = home.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert [reader.stdout.readline() for _ in range(3)] == [
-        f"lifecycle|line {n}\n".encode() for n in range(3)
-    ]
+    assert [reader.stdout.readline() for _ in range(3)] == [f"lifecycle|line {n}\n".encode() for n in range(3)]
     time.sleep(0.5)
     os.kill(reader.pid, signal.SIGINT)
     out, err = reader.communicate(timeout=30)

@@ -96,9 +96,7 @@ async def test_a_node_has_its_own_metrics_only(example):
         }
         assert found.node == name
         assert "cpu" in found.missing
-    assert (await service.read_node("research-eks", other, HOUR)).courses.keys() == {
-        "gpu-utilization"
-    }
+    assert (await service.read_node("research-eks", other, HOUR)).courses.keys() == {"gpu-utilization"}
     nothing = await service.read_node("research-eks", of_node(example, 2)[0], HOUR)
     assert nothing.courses == {}
     assert "amazon-cloudwatch-observability" in nothing.notes[0]
@@ -161,10 +159,7 @@ async def test_what_is_not_there(example):
         await service.read_cluster("no-such-cluster", HOUR)
     assert await service.read_nodes("research-eks", HOUR) == []
     note = (await service.read_cluster("research-eks", HOUR)).notes[0]
-    assert (
-        f"--cluster-name research --addon-name amazon-cloudwatch-observability --region {REGION}"
-        in note
-    )
+    assert f"--cluster-name research --addon-name amazon-cloudwatch-observability --region {REGION}" in note
     note = (await service.read_cluster("ml-cluster", HOUR)).notes[0]
     assert "Amazon Managed Service for Prometheus" in note
 
@@ -175,9 +170,7 @@ def test_the_table(example, hpj):
     done = hpj("metrics", "--cluster", "research-eks").ok()
     lines = done.out.splitlines()
     assert lines[0].startswith("research-eks: 1h ")
-    assert lines[2].split()[:9] == [
-        *("gpu-utilization", "100", "%", "43.8", "%", "0", "%", "100", "%"),
-    ]
+    assert lines[2].split()[:9] == [*("gpu-utilization", "100", "%", "43.8", "%", "0", "%", "100", "%")]
     assert "▁▃▅█" in lines[2]
     assert "2.0 GiB/s  1.5 GiB/s  1.0 GiB/s  2.0 GiB/s" in lines[3]
     assert "▅█" in lines[3]
@@ -194,22 +187,14 @@ def test_json_and_a_table_by_node(example, hpj):
     one = hpj(*words, "--node", name).ok().json
     assert (one["node"], one["period_s"]) == (name, 120)
     (gpu, _) = one["metrics"]
-    assert (gpu["name"], gpu["unit"], gpu["last"]) == (
-        "gpu-utilization",
-        "percent",
-        pytest.approx(35, abs=5),
-    )
+    assert (gpu["name"], gpu["unit"], gpu["last"]) == ("gpu-utilization", "percent", pytest.approx(35, abs=5))
     assert gpu["points"][-1]["time"].endswith("Z")
     assert [row["node"] for row in hpj(*words, "--by-node").ok().json["nodes"]] == [name]
 
 
 @pytest.mark.parametrize(
     ("denied", "words"),
-    [
-        ("sagemaker:DescribeCluster", ()),
-        ("cloudwatch:GetMetricData", ()),
-        ("cloudwatch:ListMetrics", ("--by-node",)),
-    ],
+    [("sagemaker:DescribeCluster", ()), ("cloudwatch:GetMetricData", ()), ("cloudwatch:ListMetrics", ("--by-node",))],
 )
 def test_a_missing_right_is_named(example, hpj, denied, words):
     example.faults.deny(denied)

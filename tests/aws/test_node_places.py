@@ -23,9 +23,7 @@ def replaced(*lists, now=0.0):
     places = ReplacementTracker()
     for one in lists:
         places.update(one)
-    return {
-        one.name: one.replaces for one in places.with_replacements(lists[-1], now) if one.replaces
-    }
+    return {one.name: one.replaces for one in places.with_replacements(lists[-1], now) if one.replaces}
 
 
 OLD, NEW = instance("i-old", 1, "ShuttingDown", at=1), instance("i-new", 1, "Pending", at=2)
@@ -42,10 +40,7 @@ OLD, NEW = instance("i-old", 1, "ShuttingDown", at=1), instance("i-new", 1, "Pen
         ([[OLD], [instance("i-new", 2, at=2)]], {}),
         ([[instance("i-1")], [instance("i-2")]], {}),
         (
-            [
-                [replace(instance("i-1", 1), logical_id="n-1")],
-                [replace(instance("i-2", 2), logical_id="n-1")],
-            ],
+            [[replace(instance("i-1", 1), logical_id="n-1")], [replace(instance("i-2", 2), logical_id="n-1")]],
             {"i-2": "i-1"},
         ),
     ],
@@ -60,9 +55,7 @@ def test_a_replacement_is_no_news_for_ever():
     assert replaced([OLD], [NEW], now=2 + RECENT_S) == {}
 
 
-async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_has(
-    endpoint, api, monkeypatch
-):
+async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_has(endpoint, api, monkeypatch):
     monkeypatch.setattr(hyperpod_watch, "CHANGING_TTL_S", 0.0)
     monkeypatch.setattr(looks, "_CALLS_PER_PERIOD", float("inf"))
     endpoint.account = example_account(REGION)
@@ -72,9 +65,7 @@ async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_h
     cluster = endpoint.account.clusters[REGION][0]
     old = cluster.nodes[1]
     with endpoint.changing():
-        new = cluster.add_node(
-            cluster.group_of(old), address=old.address, launched=datetime.now(UTC)
-        )
+        new = cluster.add_node(cluster.group_of(old), address=old.address, launched=datetime.now(UTC))
         old.status, new.status = "ShuttingDown", "Pending"
     assert (await until_loaded(api, path))["nodes"] == before["nodes"]  # it is kept for a minute
     assert (await until_loaded(api, path, refresh="true"))["changing"]

@@ -31,7 +31,7 @@ def place_of(endpoint, number=1):
 def test_the_command_is_for_a_shell_as_it_is(example, hpj, node):
     done = hpj("terminal", node, "--cluster", "ml-cluster").ok()
     assert shlex.split(done.out) == [
-        *("aws", "ssm", "start-session", "--target", place_of(example), "--region", REGION),
+        *("aws", "ssm", "start-session", "--target", place_of(example), "--region", REGION)
     ]
     found = hpj("terminal", node, "--cluster", "ml-cluster", "--json").ok().json
     assert found["command"] == shlex.split(done.out)

@@ -43,9 +43,7 @@ async def test_the_line_is_the_command_and_says_what_is_missing(example, api, pr
     assert found["instance"] == node.instance_id
     assert found["target"].endswith(f"_{node.group}-{node.instance_id}")
     assert shlex.split(found["line"]) == found["command"]
-    assert found["command"] == [
-        *("aws", "ssm", "start-session", "--target", found["target"], "--region", REGION),
-    ]
+    assert found["command"] == [*("aws", "ssm", "start-session", "--target", found["target"], "--region", REGION)]
     assert [one["name"] for one in found["missing"]] == ["aws", "session-manager-plugin"]
     assert all("https://docs.aws.amazon.com/" in one["what"] for one in found["missing"])
     programs("aws")
@@ -79,20 +77,7 @@ async def test_what_is_not_there_and_what_is_not_allowed(example, api):
 @pytest.mark.parametrize(
     "word",
     [
-        *(
-            "",
-            "a b",
-            "$(id)",
-            "`id`",
-            "a;id",
-            "a|id",
-            "a&",
-            "a>b",
-            "a\nid",
-            "a\rid",
-            "\x03",
-            "a\x1bb",
-        ),
+        *("", "a b", "$(id)", "`id`", "a;id", "a|id", "a&", "a>b", "a\nid", "a\rid", "\x03", "a\x1bb"),
         *("*", "~", "a'b", 'a"b', "a\\b", "%1", "=a", "{a,b}", "a#b", "#a", "!1", "i-é", "_a"),
     ],
 )

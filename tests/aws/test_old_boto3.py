@@ -102,9 +102,7 @@ def test_a_feature_is_the_same_or_says_what_it_needs(ask, old_boto3, words):
     if newer:
         assert asked == needed - newer
         for action in newer:
-            needs = (
-                f"boto3 {VERSION} does not know {action}: it needs boto3 >= {BOTO3_SINCE[action]}"
-            )
+            needs = f"boto3 {VERSION} does not know {action}: it needs boto3 >= {BOTO3_SINCE[action]}"
             assert needs in found.out + found.err
         return
     assert asked == needed

@@ -26,8 +26,7 @@ def example(endpoint):
 def slurm(example, home, monkeypatch):
     """The example's Slurm cluster in the configuration as `train`; its scheduler has the workers, or raises what is put here."""
     home.config.write_text(
-        'default_cluster = "train"\n'
-        '[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
+        'default_cluster = "train"\n[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
     )
     broken: list[Exception] = []
 
@@ -78,16 +77,12 @@ class TestList:
         assert " ml-cluster " in lines["train"]
         assert " 5/5 " in lines["train"]
 
-    def test_what_aws_refuses_is_a_note_and_the_configured_ones_are_there(
-        self, example, slurm, hpj
-    ):
+    def test_what_aws_refuses_is_a_note_and_the_configured_ones_are_there(self, example, slurm, hpj):
         example.faults.deny(LIST)
         done = hpj("clusters", "--json").ok()
         assert list(rows(done)) == ["local", "train"]
         (note,) = done.json["notes"]
-        assert note.startswith(
-            f"AWS does not list all HyperPod clusters: you do not have the permission {LIST}"
-        )
+        assert note.startswith(f"AWS does not list all HyperPod clusters: you do not have the permission {LIST}")
         assert f"note: {note}" in hpj("clusters").ok().err
 
     def test_without_aws_nothing_is_said_of_it(self, no_aws, home, hpj):
@@ -98,9 +93,7 @@ class TestList:
         # Who names a region wants to know.
         assert "note: AWS does not list" in hpj("clusters", "--region", REGION).ok().err
 
-    def test_one_name_in_the_configuration_and_another_cluster_of_that_name_in_aws(
-        self, example, home, hpj
-    ):
+    def test_one_name_in_the_configuration_and_another_cluster_of_that_name_in_aws(self, example, home, hpj):
         home.config.write_text('[clusters.ml-cluster]\norchestrator = "local"\n')
         arn = example.account.clusters[REGION][0].arn
         found = rows(hpj("clusters", "--json"))
@@ -176,10 +169,7 @@ class TestNames:
         nodes = hpj("nodes", "--json").ok().json["nodes"]
         for name in ("train", "ml-cluster", arn):
             found = hpj("show", name, "--json").ok().json
-            assert (found["name"], found["configured"], found["hyperpod"]["arn"]) == (
-                *("train", True),
-                arn,
-            )
+            assert (found["name"], found["configured"], found["hyperpod"]["arn"]) == (*("train", True), arn)
             assert hpj("nodes", name, "--json").ok().json["nodes"] == nodes
         assert [row["name"] for row in nodes][1:] == [f"ip-10-0-0-{n}" for n in range(2, 6)]
         assert hpj("nodes", "--cluster", arn, "--json").ok().json["nodes"] == nodes
@@ -233,9 +223,7 @@ class TestOneSide:
         ]
         assert {row["instance_reason"] for row in done["nodes"]} == {None}
         (note,) = done["notes"]
-        assert note.startswith(
-            f"AWS does not list the instances: you do not have the permission {NODES}"
-        )
+        assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
         assert f"note: {note}" in hpj("nodes").ok().err
 
     def test_the_instances_where_the_scheduler_does_not_answer(self, slurm, hpj):
@@ -262,14 +250,10 @@ class TestOneSide:
 
         example.faults.later[NODES] = fail_then
         done = hpj("nodes", "--json").ok().json
-        assert {f"ip-10-0-0-{number}" for number in range(2, 6)} <= {
-            row["name"] for row in done["nodes"]
-        }
+        assert {f"ip-10-0-0-{number}" for number in range(2, 6)} <= {row["name"] for row in done["nodes"]}
         assert len(done["nodes"]) == 100
         (note,) = done["notes"]
-        assert note.startswith(
-            f"AWS does not list all instances: you do not have the permission {NODES}"
-        )
+        assert note.startswith(f"AWS does not list all instances: you do not have the permission {NODES}")
 
     def test_a_description_that_aws_refuses(self, example, slurm, hpj):
         example.faults.deny(DESCRIBE)
@@ -277,13 +261,9 @@ class TestOneSide:
         assert (found["name"], found["hyperpod"]) == ("train", None)
         assert any(f"you do not have the permission {DESCRIBE}" in note for note in found["notes"])
         done = hpj("nodes", "--json").ok().json
-        assert [row["name"] for row in done["nodes"][1:]] == [
-            f"ip-10-0-0-{number}" for number in range(2, 6)
-        ]
+        assert [row["name"] for row in done["nodes"][1:]] == [f"ip-10-0-0-{number}" for number in range(2, 6)]
         (note,) = done["notes"]
-        assert note.startswith(
-            f"AWS does not describe ml-cluster: you do not have the permission {DESCRIBE}"
-        )
+        assert note.startswith(f"AWS does not describe ml-cluster: you do not have the permission {DESCRIBE}")
 
     def test_aws_that_does_not_say_which_hyperpod_cluster_it_is(self, example, eks, hpj):
         """An EKS cluster in the configuration: what AWS refuses is no "is not a HyperPod cluster"."""
@@ -309,17 +289,11 @@ class TestOneSide:
         monkeypatch.setattr(KubernetesTables, "nodes", nodes)
         done = hpj("nodes", "mine", "--json").ok()
         assert len(done.json["nodes"]) == len(eks.nodes)
-        assert not [
-            row for row in done.json["nodes"] if "scheduler" in (row["instance_reason"] or "")
-        ]
+        assert not [row for row in done.json["nodes"] if "scheduler" in (row["instance_reason"] or "")]
         assert "nodes are hidden: you may not list them" in done.json["notes"]
 
-    @pytest.mark.parametrize(
-        "words", [("reboot",), ("drain", "--reason", "x")], ids=["reboot", "drain"]
-    )
-    def test_an_order_to_an_instance_that_aws_does_not_list_says_why(
-        self, example, slurm, hpj, words
-    ):
+    @pytest.mark.parametrize("words", [("reboot",), ("drain", "--reason", "x")], ids=["reboot", "drain"])
+    def test_an_order_to_an_instance_that_aws_does_not_list_says_why(self, example, slurm, hpj, words):
         """A table is shown without the instances; that there is no such node would be wrong."""
         instance = example.account.clusters[REGION][0].nodes[1].instance_id
         example.faults.deny(NODES)

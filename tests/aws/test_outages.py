@@ -13,11 +13,7 @@ from tests.aws.conftest import REGION
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, RUNS, SUBMIT
 
-ENDPOINTS = {
-    "sagemaker": "sagemaker.api",
-    "cloudwatch": "monitoring",
-    "pricing": "pricing.api",
-}
+ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring", "pricing": "pricing.api"}
 """Names of VPC endpoints that are not the service's (AWS PrivateLink's list of services)."""
 
 IN_REGION = {"pricing": "us-east-1"}
@@ -69,9 +65,7 @@ def ask(endpoint, no_aws, home, hpj, tmp_path, prometheus):
         features.begin()
         forget_session()
         found = hpj(*(word.format(**features.names) for word in words))
-        return found, {
-            call.action.partition(":")[0] for call in endpoint.calls if call.action not in BESIDES
-        }
+        return found, {call.action.partition(":")[0] for call in endpoint.calls if call.action not in BESIDES}
 
     return asked
 

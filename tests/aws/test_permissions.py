@@ -105,8 +105,7 @@ def refused(words, action):
 def without(document, action):
     """The policy without one action; a statement that grants nothing left goes with it."""
     statements = [
-        {**one, "Action": [name for name in one["Action"] if name != action]}
-        for one in document["Statement"]
+        {**one, "Action": [name for name in one["Action"] if name != action]} for one in document["Statement"]
     ]
     return {**document, "Statement": [one for one in statements if one["Action"]]}
 
@@ -182,17 +181,8 @@ def test_every_operation_in_the_code_is_of_a_feature():
         for one in feature.permissions
         if not one.action.startswith("sagemaker-mlflow:")
     }
-    sessions = {
-        "ssm:StartSession",
-        "ssm:ResumeSession",
-        "ssm:TerminateSession",
-        "ssmmessages:OpenDataChannel",
-    }
-    assert named == listed - sessions - {
-        "aps:QueryMetrics",
-        "iam:PassRole",
-        APP_ACTION,
-    }
+    sessions = {"ssm:StartSession", "ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
+    assert named == listed - sessions - {"aps:QueryMetrics", "iam:PassRole", APP_ACTION}
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
@@ -227,9 +217,7 @@ def test_hpj_admin_policy(hpj, no_aws):
     # What only admins need, they name.
     assert not {"sagemaker:ListUserProfiles", "iam:PassRole"} & actions_of(json.loads(text))
     assert "because they are for administrators: admin-plan, admin-apply" in done.err
-    assert "sagemaker:ListUserProfiles" in actions_of(
-        hpj("admin", "policy", "admin-plan", "--json").ok().json
-    )
+    assert "sagemaker:ListUserProfiles" in actions_of(hpj("admin", "policy", "admin-plan", "--json").ok().json)
     assert text.count("\n") > 5
     narrow = hpj(
         *("admin", "policy", "nodes", "--region", REGION, "--account", "111122223333"),
@@ -245,9 +233,7 @@ def test_hpj_admin_policy(hpj, no_aws):
 
 def test_in_studio_its_partition_is_the_default(hpj, no_aws, tmp_path):
     metadata = tmp_path / "metadata.json"
-    metadata.write_text(
-        '{"DomainId": "d", "ResourceArn": "arn:aws-cn:sagemaker:cn-north-1:111122223333:app/d"}'
-    )
+    metadata.write_text('{"DomainId": "d", "ResourceArn": "arn:aws-cn:sagemaker:cn-north-1:111122223333:app/d"}')
     no_aws.setenv("RESOURCE_METADATA_FILE", str(metadata))
     assert '"arn:aws-cn:sagemaker:*:*:space/*"' in hpj("admin", "policy", "space").ok().out
 
@@ -257,18 +243,12 @@ def test_the_table_of_actions(hpj, no_aws):
     assert lines[0].split() == ["FEATURE", "ACTION", "REASON"]
     assert len(lines) == 1 + sum(len(feature.permissions) for feature in FEATURES)
     rows = hpj("admin", "policy", "space", "--actions", "--json").ok().json["actions"]
-    assert [(row["feature"], row["action"]) for row in rows] == [
-        ("space", "sagemaker:DescribeSpace")
-    ]
+    assert [(row["feature"], row["action"]) for row in rows] == [("space", "sagemaker:DescribeSpace")]
 
 
 @pytest.mark.parametrize(
     ("words", "field"),
-    [
-        (("ndoes",), "features"),
-        (("--region", "Oregon"), "region"),
-        (("--account", "1234"), "account"),
-    ],
+    [(("ndoes",), "features"), (("--region", "Oregon"), "region"), (("--account", "1234"), "account")],
 )
 def test_bad_words_are_refused(hpj, no_aws, words, field):
     done = hpj("admin", "policy", *words, "--json")

@@ -50,10 +50,7 @@ def age(seconds):
 
 def test_prices_of_types(products, endpoint):
     found, notes = ask(P5, "ml.c5.xlarge", P5, "g5.8xlarge")
-    assert found == {
-        P5: [Price(P5, 98.32, "price_list")],
-        "ml.c5.xlarge": [Price("ml.c5.xlarge", 0.204, "price_list")],
-    }
+    assert found == {P5: [Price(P5, 98.32, "price_list")], "ml.c5.xlarge": [Price("ml.c5.xlarge", 0.204, "price_list")]}
     assert notes == []
     assert [call.region for call in endpoint.calls] == ["us-east-1"]
 
@@ -96,10 +93,7 @@ def test_other_regions_and_other_capacity_are_not_taken(products, endpoint):
         ([product("ml.a1.large", REGION, {NOW: 9.0}, currency="EUR")], "no single price per hour"),
         ([product("ml.a1.large", REGION, {NOW: 0.0})], "no single price per hour"),
         ([product("ml.a1.large", REGION, {})], "no single price per hour"),
-        (
-            [product("ml.a1.large", REGION, {NOW: 1}), product("ml.a1.large", REGION, {})],
-            "several products",
-        ),
+        ([product("ml.a1.large", REGION, {NOW: 1}), product("ml.a1.large", REGION, {})], "several products"),
     ],
 )
 def test_what_is_not_sure_is_left_out_with_a_note(products, more, reason):
@@ -192,8 +186,6 @@ def test_the_list_is_not_used_with_another_currency(products, endpoint):
     notes: list[str] = []
     found = asyncio.run(list_prices(Aws(REGION), REGION, [P5], notes, currency="EUR"))
     assert found == {}
-    assert notes == [
-        "the AWS Price List is in USD, so it is not used with the currency EUR of the configuration"
-    ]
+    assert notes == ["the AWS Price List is in USD, so it is not used with the currency EUR of the configuration"]
     assert endpoint.calls == []
     assert asyncio.run(list_prices(Aws(REGION), REGION, [P5], notes, currency="USD")).keys() == {P5}

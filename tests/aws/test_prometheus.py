@@ -35,9 +35,7 @@ ASK, FIND = "aps:QueryMetrics", "eks:DescribeAddon"
 def example(endpoint, prometheus):
     """The account, whose cluster `OBSERVED` has the add-on."""
     endpoint.account = observed_account()
-    install_addon(
-        *(endpoint.account, REGION, "observed"), os.environ["AWS_ENDPOINT_URL"], prometheus.url
-    )
+    install_addon(*(endpoint.account, REGION, "observed"), os.environ["AWS_ENDPOINT_URL"], prometheus.url)
     return endpoint
 
 
@@ -68,12 +66,7 @@ def lasts(found):
 
 async def test_a_cluster_on_eks_is_the_mean_of_its_own_nodes(example):
     found = await NodeMetrics(Aws(REGION)).read_cluster(OBSERVED, HOUR)
-    assert (found.source, found.cluster, found.missing, found.notes) == (
-        "Prometheus",
-        OBSERVED,
-        (),
-        (),
-    )
+    assert (found.source, found.cluster, found.missing, found.notes) == ("Prometheus", OBSERVED, (), ())
     assert lasts(found) == {
         "gpu-utilization": 35.0,
         "gpu-memory": 37.5,
@@ -156,10 +149,7 @@ async def test_a_wrong_clock_is_told(example, workspace):
     example.faults.clock = timedelta(minutes=20)
     with pytest.raises(DeniedError) as caught:
         await query_range(Aws(REGION), workspace_at(workspace, REGION), "up", last_seconds(HOUR))
-    assert (caught.value.code, caught.value.detail["behind_s"]) == (
-        "clock_skew",
-        pytest.approx(1200, abs=5),
-    )
+    assert (caught.value.code, caught.value.detail["behind_s"]) == ("clock_skew", pytest.approx(1200, abs=5))
 
 
 async def test_an_expression_that_is_none_and_a_workspace_that_is_not_there(example, workspace):
@@ -176,9 +166,7 @@ async def test_an_expression_that_is_none_and_a_workspace_that_is_not_there(exam
 async def test_busy_for_a_moment_is_waited_for(example, workspace):
     example.faults.throttled[ASK] = 2
     window, before = last_seconds(HOUR), METER.total
-    found = await query_range(
-        Aws(REGION), workspace_at(workspace, REGION), "count(kube_node_info)", window
-    )
+    found = await query_range(Aws(REGION), workspace_at(workspace, REGION), "count(kube_node_info)", window)
     assert [one.points[-1][1] for one in found] == [9.0]
     assert len(asked(example)) == 3
     assert METER.total - before == 3

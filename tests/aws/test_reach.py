@@ -94,9 +94,7 @@ def test_one_that_lets_us_in(server, hpj, found):
     assert "you can add 1 to the configuration" in hpj("clusters").ok().err
 
 
-@pytest.mark.parametrize(
-    ("status", "word"), [(401, "not-let-in"), (403, "not-let-in"), (503, "no-way")]
-)
+@pytest.mark.parametrize(("status", "word"), [(401, "not-let-in"), (403, "not-let-in"), (503, "no-way")])
 def test_one_that_does_not(server, found, status, word):
     server.status = status
     assert found("research-eks")["word"] == word
@@ -137,10 +135,7 @@ def test_a_slow_one_is_given_up(example, hpj, monkeypatch):
 def test_the_machines_slurm_is_the_clusters(studio, found, home, tmp_path, hpj):
     Shell(home, tmp_path / "bin").install("sinfo", SINFO)
     reach = found("ml-cluster")
-    assert (reach["word"], reach["sentence"][-24:]) == (
-        "ready",
-        "knows 4 of its 4 instances"[-24:],
-    )
+    assert (reach["word"], reach["sentence"][-24:]) == ("ready", "knows 4 of its 4 instances"[-24:])
     assert f'storage = "/fsx{studio.partition}"' in reach["config"]
     # Those of the older cluster have other addresses, or would be the same machines.
     done = hpj("config", "add", "train", "--hyperpod", "ml-cluster").ok()
@@ -160,20 +155,7 @@ def test_another_slurm(studio, found, home, tmp_path):
 
 def test_adding_without_writing(example, hpj, home):
     before = home.config.read_text()
-    text = (
-        hpj(
-            "config",
-            "add",
-            "far",
-            "--hyperpod",
-            "older-cluster",
-            "--login-node",
-            "me@door",
-            "--dry-run",
-        )
-        .ok()
-        .out
-    )
+    text = hpj("config", "add", "far", "--hyperpod", "older-cluster", "--login-node", "me@door", "--dry-run").ok().out
     added = tomllib.loads(text)["clusters"]["far"]
     assert (added["transport"], added["login_nodes"]) == ("ssh", ["me@door"])
     eks = hpj("config", "add", "research-eks", "--namespace", "team", "--dry-run", "--json").ok()
@@ -203,9 +185,7 @@ def test_a_cluster_is_removed(example, hpj, home):
     done = hpj("config", "remove", "far").ok()
     assert done.out == f"far is removed from {home.config}.\n"
     assert tomllib.loads(home.config.read_text()) == tomllib.loads(before)
-    configured = [
-        one for one in hpj("clusters", "--json").ok().json["clusters"] if one["configured"]
-    ]
+    configured = [one for one in hpj("clusters", "--json").ok().json["clusters"] if one["configured"]]
     assert [one["name"] for one in configured] == ["local"]
 
 
@@ -251,9 +231,7 @@ async def test_each_is_looked_at_once(example, server):
     assert len(server.asked) == 2
     server.status = 401
     await asyncio.gather(*reaches.start_checks(clusters, refresh=True))
-    assert {one.name: one.reach.word for one in reaches.with_cached_reach(clusters)}[
-        "research-eks"
-    ] == "not-let-in"
+    assert {one.name: one.reach.word for one in reaches.with_cached_reach(clusters)}["research-eks"] == "not-let-in"
     await reaches.close()
 
 

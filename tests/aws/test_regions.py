@@ -66,9 +66,7 @@ async def test_the_list_of_a_region(endpoint, twin, api):
     assert (status, error["detail"]["field"]) == (400, "region")
 
 
-async def test_the_cluster_of_another_region_is_not_the_configured_one(
-    endpoint, twin, cluster, api
-):
+async def test_the_cluster_of_another_region_is_not_the_configured_one(endpoint, twin, cluster, api):
     config = cluster / "config.toml"
     config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
     here = {row["name"]: row for row in (await until_loaded(api, "clusters"))["clusters"]}
@@ -118,13 +116,7 @@ def test_an_eks_cluster_of_the_configuration_is_one_of_this_region(endpoint):
     found = [
         configured_as(
             settings,
-            HyperpodCluster(
-                "any",
-                f"arn:{region}",
-                region,
-                "InService",
-                eks_arn=f"arn:{region}:cluster/research",
-            ),
+            HyperpodCluster("any", f"arn:{region}", region, "InService", eks_arn=f"arn:{region}:cluster/research"),
         )
         for region in (REGION, ELSEWHERE)
     ]

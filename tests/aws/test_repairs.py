@@ -93,9 +93,7 @@ async def test_many_losses_ask_no_more_than_now_and_then(endpoint, told, monkeyp
     assert lists(endpoint) == 3
 
 
-async def test_what_is_said_of_an_attempt_that_is_over_is_not_said_of_the_next_one(
-    worker, told, monkeypatch
-):
+async def test_what_is_said_of_an_attempt_that_is_over_is_not_said_of_the_next_one(worker, told, monkeypatch):
     """Slurm runs the next attempt already, which has not written yet where."""
     monkeypatch.setattr(repairs, "_MIN_WATCH_S", -1.0)
     monkeypatch.setattr(repairs, "_QUICK_TIMEOUT_S", 3.0)

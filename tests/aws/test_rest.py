@@ -203,9 +203,7 @@ async def test_the_old_rows_stay_with_their_age_when_aws_refuses(example, api):
     assert answer["as_of"] > first["as_of"]
 
 
-async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and_again(
-    example, api, monkeypatch
-):
+async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and_again(example, api, monkeypatch):
     example.faults.deny(LIST)
     monkeypatch.setattr(looks, "SNAPSHOT_TTL_S", 0.0)
     for _ in range(3):
@@ -250,10 +248,7 @@ async def test_one_cluster_with_groups_tags_and_links(example, api):
     assert (workers["current"], workers["target"], workers["capacity"]) == (4, 4, "OnDemand")
     assert workers["script"] == "s3://sagemaker-scripts/hyperpod/on_create.sh"
     assert workers["checks"] == ["InstanceStress", "InstanceConnectivity"]
-    assert answer["tags"] == [
-        {"key": "stage", "value": "test"},
-        {"key": "team", "value": "vision"},
-    ]
+    assert answer["tags"] == [{"key": "stage", "value": "test"}, {"key": "team", "value": "vision"}]
     assert answer["log_group"] == f"/aws/sagemaker/Clusters/ml-cluster/{arn.rpartition('/')[2]}"
     assert answer["links"]["cluster"] == (
         f"https://{REGION}.console.aws.amazon.com/sagemaker/home?region={REGION}#/cluster-management/ml-cluster"
@@ -332,12 +327,8 @@ def configured(example, cluster):
 
 def slurm_nodes(example, monkeypatch, *, after=0.0, error=None):
     """Let the scheduler tell its nodes: those of the workers but the last, and one that AWS does not list."""
-    hosts = [
-        f"ip-{node.address.replace('.', '-')}" for node in example.account.clusters[REGION][0].nodes
-    ]
-    found = [
-        Node(host, "up", accelerators=8, accelerators_free=2, jobs=("7",)) for host in hosts[1:4]
-    ]
+    hosts = [f"ip-{node.address.replace('.', '-')}" for node in example.account.clusters[REGION][0].nodes]
+    found = [Node(host, "up", accelerators=8, accelerators_free=2, jobs=("7",)) for host in hosts[1:4]]
 
     async def nodes(self):
         await asyncio.sleep(after)
@@ -383,18 +374,14 @@ async def test_a_slow_scheduler_does_not_hold_up_the_instances(configured, api, 
     assert (answer["total"], answer["notes"]) == (6, [])
 
 
-async def test_a_scheduler_that_does_not_answer_is_told_beside_the_instances(
-    configured, api, monkeypatch
-):
+async def test_a_scheduler_that_does_not_answer_is_told_beside_the_instances(configured, api, monkeypatch):
     slurm_nodes(configured, monkeypatch, error=UnreachableError("no controller"))
     answer = await until_loaded(api, "clusters/ml-cluster/nodes")
     assert answer["total"] == 5
     assert answer["notes"] == ["the scheduler of train does not answer: no controller"]
 
 
-async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_shown(
-    configured, api, monkeypatch
-):
+async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_shown(configured, api, monkeypatch):
     slurm_nodes(configured, monkeypatch)
     configured.faults.deny(NODES)
     answer = await until_loaded(api, "clusters/train/nodes")
@@ -402,9 +389,7 @@ async def test_without_the_right_to_list_instances_the_schedulers_nodes_are_show
     assert (answer["total"], answer["problem"]) == (4, None)
     assert all(row["instance"] is row["instance_reason"] is None for row in answer["nodes"])
     (note,) = answer["notes"]
-    assert note.startswith(
-        f"AWS does not list the instances: you do not have the permission {NODES}"
-    )
+    assert note.startswith(f"AWS does not list the instances: you do not have the permission {NODES}")
 
 
 async def test_when_neither_side_answers_it_is_an_error(configured, api, monkeypatch):
@@ -431,9 +416,7 @@ async def test_a_configured_cluster_that_aws_does_not_describe(configured, api, 
 async def test_a_cluster_that_is_not_at_aws(api, no_aws):
     answer = await api.get("clusters/local")
     assert (answer["cluster"]["name"], answer["cluster"]["state"]) == ("local", "up")
-    assert [answer[name] for name in ("tags", "log_group", "links", "as_of", "problem")] == [
-        None
-    ] * 5
+    assert [answer[name] for name in ("tags", "log_group", "links", "as_of", "problem")] == [None] * 5
     for path in ("clusters/loca", "clusters/loca/nodes", "clusters/loca/events"):
         status, error = await refused(api, path)
         assert (status, error["code"]) == (404, "unknown_cluster")

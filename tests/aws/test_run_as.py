@@ -45,10 +45,7 @@ def test_the_roles_tag_names_the_user_whatever_the_default_is(run_as, on):
 
 @pytest.mark.parametrize(
     ("default", "words"),
-    [
-        ("ubuntu", "terminals on nodes run as ubuntu, the default"),
-        ("", "Session Manager does not open a terminal"),
-    ],
+    [("ubuntu", "terminals on nodes run as ubuntu, the default"), ("", "Session Manager does not open a terminal")],
 )
 def test_a_role_without_the_tag(run_as, default, words):
     check = run_as({"runAsEnabled": True, "runAsDefaultUser": default}, {"team": "vision"})

@@ -151,9 +151,7 @@ async def test_no_credentials(endpoint, no_aws):
         ("AWS_ENDPOINT_URL", "nonsense", "nonsense"),
     ],
 )
-async def test_a_configuration_of_aws_that_is_wrong(
-    endpoint, no_aws, tmp_path, region, name, value, words
-):
+async def test_a_configuration_of_aws_that_is_wrong(endpoint, no_aws, tmp_path, region, name, value, words):
     (tmp_path / "broken-config").write_text("[default\nregion = eu-west-1")
     no_aws.chdir(tmp_path)
     no_aws.setenv(name, value)
@@ -258,11 +256,7 @@ async def test_what_is_not_there_and_what_is_no_input(endpoint):
 
 async def test_the_region_is_the_first_that_anybody_says(endpoint, no_aws, tmp_path):
     metadata = tmp_path / "metadata.json"
-    metadata.write_text(
-        json.dumps(
-            {"DomainId": "d-1", "ResourceArn": "arn:aws-cn:sagemaker:cn-north-1:1:app/d-1/x"}
-        )
-    )
+    metadata.write_text(json.dumps({"DomainId": "d-1", "ResourceArn": "arn:aws-cn:sagemaker:cn-north-1:1:app/d-1/x"}))
     config = tmp_path / "config"
     config.write_text("[default]\nregion = eu-west-3\n")
     no_aws.setenv("RESOURCE_METADATA_FILE", str(metadata))
@@ -299,12 +293,9 @@ async def test_boto3_is_not_installed(endpoint, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("operation", "needs"),
-    [("BatchRebootClusterNodes", "boto3 >= 1.41.1"), ("DescribeTrainingPlan", "a newer boto3")],
+    ("operation", "needs"), [("BatchRebootClusterNodes", "boto3 >= 1.41.1"), ("DescribeTrainingPlan", "a newer boto3")]
 )
-async def test_an_operation_that_this_boto3_does_not_have(
-    endpoint, no_aws, tmp_path, operation, needs
-):
+async def test_an_operation_that_this_boto3_does_not_have(endpoint, no_aws, tmp_path, operation, needs):
     loader = botocore.session.Session().get_component("data_loader")
     model = loader.load_service_model("sagemaker", "service-2")
     less = {**model, "operations": {k: v for k, v in model["operations"].items() if k != operation}}
@@ -314,10 +305,7 @@ async def test_an_operation_that_this_boto3_does_not_have(
     no_aws.setenv("AWS_DATA_PATH", str(tmp_path / "models"))
     error = await refused(UnsupportedError, "sagemaker", operation)
     assert error.code == "boto3_too_old"
-    assert (
-        f"boto3 {boto3.__version__} does not know sagemaker:{operation}: it needs {needs}"
-        in error.message
-    )
+    assert f"boto3 {boto3.__version__} does not know sagemaker:{operation}: it needs {needs}" in error.message
     await Aws().call(*LIST)
     assert (await refused(UnsupportedError, "teleport", "Beam")).code == "boto3_too_old"
 

@@ -91,10 +91,7 @@ def slurmd_of(bed, node):
 
 def test_a_killed_slurmd_is_a_failed_instance_and_comes_back_as_another(attached, bed, rows):
     first = rows()
-    assert sorted(first.values()) == [
-        ("running", f"{PREFIX}1", None),
-        ("running", f"{PREFIX}2", None),
-    ]
+    assert sorted(first.values()) == [("running", f"{PREFIX}1", None), ("running", f"{PREFIX}2", None)]
     (old,) = [name for name, row in first.items() if row[1] == FIRST]
     pid = slurmd_of(bed, FIRST)
     subprocess.run([SCRIPT, "node-kill", bed, FIRST], check=True)
@@ -111,10 +108,7 @@ def test_a_killed_slurmd_is_a_failed_instance_and_comes_back_as_another(attached
     # Slurm calls a node idle for some seconds after its end, so it is the process that tells.
     until(lambda: slurmd_of(bed, FIRST) not in {None, pid})
     until(lambda: sinfo(bed, FIRST) == {"idle"})
-    assert rows() == {
-        new: ("running", FIRST, None),
-        **{name: row for name, row in first.items() if name != old},
-    }
+    assert rows() == {new: ("running", FIRST, None), **{name: row for name, row in first.items() if name != old}}
     time.sleep(1)  # a node that was just started is not taken for a failed one
     assert rows()[new][0] == "running"
 
@@ -220,9 +214,7 @@ def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, mo
         assert {node["name"] for node in nodes} >= {FIRST}
         told = hpj("clusters", "--json").ok().json["clusters"]
         found = [one for one in told if one["hyperpod"]]
-        assert [(one["name"], one["hyperpod"]["reach"]["word"]) for one in found] == [
-            ("train", "configured")
-        ]
+        assert [(one["name"], one["hyperpod"]["reach"]["word"]) for one in found] == [("train", "configured")]
         # A cluster of other machines is not this one, though Slurm answers.
         other = endpoint.account.add_cluster("other", REGION, orchestrator={"Slurm": {}})
         group = other.add_group("workers", "ml.g5.xlarge", 0)

@@ -24,12 +24,7 @@ class Studio:
         self.point.chmod(0o700)
         metadata = root / "metadata.json"
         arn = f"arn:aws:sagemaker:{REGION}:111122223333:app/{DOMAIN}/work/JupyterLab/default"
-        told = {
-            "AppType": "JupyterLab",
-            "DomainId": DOMAIN,
-            "SpaceName": "work",
-            "ResourceArn": arn,
-        }
+        told = {"AppType": "JupyterLab", "DomainId": DOMAIN, "SpaceName": "work", "ResourceArn": arn}
         metadata.write_text(json.dumps(told))
         patch.setenv("RESOURCE_METADATA_FILE", str(metadata))
         patch.setenv("HYPERPOD_MOUNT_TABLE", str(root / "mountinfo"))
@@ -54,8 +49,7 @@ def studio(endpoint, no_aws, tmp_path, home):
     made = Studio(endpoint, no_aws, tmp_path)
     no_aws.delenv("AWS_REGION")  # Studio's metadata say it
     home.config.write_text(
-        f'[storage]\npath = "{made.point}"\n'
-        '[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
+        f'[storage]\npath = "{made.point}"\n[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
     )
     return made
 
@@ -82,11 +76,7 @@ def test_the_whole_of_it(studio, hpj):
     assert {name: disk[name] for name in expected} == expected
     assert disk["free"] <= disk["total"]
     aws = disk["aws"]
-    assert (aws["state"], aws["deployment"], aws["capacity"]) == (
-        "AVAILABLE",
-        "PERSISTENT_2",
-        1200 * 1024**3,
-    )
+    assert (aws["state"], aws["deployment"], aws["capacity"]) == ("AVAILABLE", "PERSISTENT_2", 1200 * 1024**3)
     assert (aws["throughput"], aws["maintenance"]) == ("125 MB/s for each TiB", "Monday 05:00 UTC")
     assert aws["associations"] == [
         {
@@ -130,9 +120,7 @@ def test_a_user_number_of_ones_own_is_posix_while_the_modes_are_closed(studio, h
 def test_each_missing_right_leaves_the_rest_and_a_note(studio, hpj):
     studio.endpoint.faults.deny("fsx:DescribeFileSystems")
     told = storage(hpj)
-    assert told["notes"] == [
-        f"the file system {FILE_SYSTEM}: you do not have the permission fsx:DescribeFileSystems"
-    ]
+    assert told["notes"] == [f"the file system {FILE_SYSTEM}: you do not have the permission fsx:DescribeFileSystems"]
     (disk,) = [one for one in told["file_systems"] if one["network"]]
     assert (disk["aws"], disk["file_system"], disk["private_of"]) == (None, FILE_SYSTEM, "alice")
     studio.endpoint.faults.denied.clear()
@@ -212,9 +200,7 @@ def test_a_mount_that_does_not_name_the_file_system(studio, hpj, home, tmp_path)
     told = storage(hpj)
     (whole,) = [one for one in told["file_systems"] if one["path"] == str(point)]
     assert (whole["file_system"], whole["aws"]) == (None, None)
-    assert told["notes"] == [
-        f"AWS does not have exactly one file system with the mount name {MOUNT_NAME}"
-    ]
+    assert told["notes"] == [f"AWS does not have exactly one file system with the mount name {MOUNT_NAME}"]
 
 
 def test_a_read_only_partition_and_one_that_aws_does_not_have(studio, hpj):
@@ -242,9 +228,7 @@ def test_many_links_come_in_pages_and_old_file_systems_have_one_of_their_own(stu
     ]
     found = storage(hpj)["partition"]["aws"]["associations"]
     assert len({one["folder"] for one in found}) == 60
-    assert {(one["state"], one["problem"]) for one in found} == {
-        ("MISCONFIGURED", "the bucket is gone")
-    }
+    assert {(one["state"], one["problem"]) for one in found} == {("MISCONFIGURED", "the bucket is gone")}
     linked.associations = []
     linked.lustre = {
         "DeploymentType": "SCRATCH_1",
@@ -257,11 +241,7 @@ def test_many_links_come_in_pages_and_old_file_systems_have_one_of_their_own(stu
     }
     aws = storage(hpj)["partition"]["aws"]
     (link,) = aws["associations"]
-    assert (link["folder"], link["repository"], link["imports"]) == (
-        "/",
-        "s3://example-bucket/old",
-        ["NEW", "CHANGED"],
-    )
+    assert (link["folder"], link["repository"], link["imports"]) == ("/", "s3://example-bucket/old", ["NEW", "CHANGED"])
     assert "is mapped to 365534:65534" in hpj("storage").ok().out
 
 
@@ -305,23 +285,15 @@ def test_a_file_system_that_is_not_the_clusters_is_said(studio, hpj, home, tmp_p
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [("", "is not valid JSON"), ('{"AppType": "Jupy', "is not valid JSON")],
-)
-def test_metadata_that_are_half_there_are_said_and_stop_nothing(
-    studio, hpj, no_aws, content, words
-):
+@pytest.mark.parametrize(("content", "words"), [("", "is not valid JSON"), ('{"AppType": "Jupy', "is not valid JSON")])
+def test_metadata_that_are_half_there_are_said_and_stop_nothing(studio, hpj, no_aws, content, words):
     no_aws.setenv("AWS_REGION", REGION)
     (studio.root / "metadata.json").write_text(content)
     told = storage(hpj)
     assert words in told["notes"][0]
     assert (told["studio"], told["shared_space"]) == (True, False)
     assert told["partition"]["aws"]["state"] == "AVAILABLE"
-    assert (
-        hpj("submit", "-c", "true", "--wait", "--json", "--cluster", "local").ok().json["state"]
-        == "succeeded"
-    )
+    assert hpj("submit", "-c", "true", "--wait", "--json", "--cluster", "local").ok().json["state"] == "succeeded"
 
 
 def test_without_metadata_the_mount_is_shown_all_the_same(studio, hpj, no_aws, tmp_path):

@@ -24,9 +24,7 @@ async def test_thirty_seconds_of_too_many_calls_leave_what_was_there(example, ap
     begin = time.monotonic()
     while time.monotonic() - begin < 30:
         answer = await api.get("clusters", refresh="true")
-        assert [row["name"] for row in answer["clusters"]] == [
-            row["name"] for row in before["clusters"]
-        ]
+        assert [row["name"] for row in answer["clusters"]] == [row["name"] for row in before["clusters"]]
         await asyncio.sleep(1)
     assert answer["problem"]["code"] == "aws_throttled"
     # One look at a time, however often somebody asks, and its four tries wait longer and longer (3.5 s on average).

@@ -79,9 +79,7 @@ class Bundle:
         return made
 
     def environment(self, rank: int = 0, world: int = 1, **variables: str) -> dict[str, str]:
-        given = {
-            name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ
-        }
+        given = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         return {
             **given,
             "LANG": "C.UTF-8",
@@ -102,12 +100,7 @@ class Bundle:
         }
 
     def start(
-        self,
-        rank: int = 0,
-        world: int = 1,
-        python: str = sys.executable,
-        output: int | None = None,
-        **variables: str,
+        self, rank: int = 0, world: int = 1, python: str = sys.executable, output: int | None = None, **variables: str
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self.command(python),
@@ -128,9 +121,7 @@ class Bundle:
         return self.finish(self.start(0, 1, python, None, **variables))
 
     def run_ranks(self, world: int, **variables: str) -> list[Done]:
-        started = [
-            self.start(rank, world, sys.executable, None, **variables) for rank in range(world)
-        ]
+        started = [self.start(rank, world, sys.executable, None, **variables) for rank in range(world)]
         return [self.finish(process, rank) for rank, process in enumerate(started)]
 
 
@@ -142,10 +133,7 @@ class Laboratory:
     partition: Path
 
     def capture(
-        self,
-        spec: JobSpec,
-        notebook: dict[str, Any] | None = None,
-        call: FunctionCall | None = None,
+        self, spec: JobSpec, notebook: dict[str, Any] | None = None, call: FunctionCall | None = None
     ) -> Captured:
         return capture(spec, base=self.base, notebook=notebook, call=call)
 

@@ -72,17 +72,10 @@ def interpreter(tmp_path_factory):
 def test_a_venv_is_frozen_without_what_is_only_here(interpreter, tmp_path):
     document, captured = captured_from(tmp_path, "venv", interpreter)
     lines = document["requirements"].splitlines()
-    assert lines == [
-        "--extra-index-url https://download.pytorch.org/whl/cu121",
-        "alpha==1.0",
-        "torchlike==2.4.0+cu121",
-    ]
+    assert lines == ["--extra-index-url https://download.pytorch.org/whl/cu121", "alpha==1.0", "torchlike==2.4.0+cu121"]
     assert (document["python"], document["platform"]) == (PYTHON, sysconfig.get_platform())
     omitted = messages(captured, "package_omitted")
-    assert [message.split(": ")[0].rpartition(" without ")[2] for message in omitted] == [
-        "loose 1.0",
-        "mine 0.1",
-    ]
+    assert [message.split(": ")[0].rpartition(" without ")[2] for message in omitted] == ["loose 1.0", "mine 0.1"]
     assert captured.parts[-1].text.splitlines()[1] == "alpha==1.0"
 
 
@@ -107,9 +100,7 @@ def test_conda_is_refused_with_what_to_do():
 
 def test_requirements_with_all_that_pip_knows(tmp_path):
     (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "base.txt").write_text(
-        "numpy>=1 ; python_version > '3' # yes\n-f wheels\n"
-    )
+    (tmp_path / "more" / "base.txt").write_text("numpy>=1 ; python_version > '3' # yes\n-f wheels\n")
     (tmp_path / "limits.txt").write_text("numpy<3\n")
     (tmp_path / "requirements.txt").write_text(
         "# nothing\n-rmore/base.txt\n-c limits.txt\n--index-url=https://me:hunter2@index.example/simple\n"

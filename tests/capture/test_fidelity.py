@@ -56,9 +56,7 @@ def test_they_do_what_they_do_in_ipython(bundle: Bundle, tmp_path: Path):
     cells.write_text(json.dumps([SETUP, *CELLS.values(), REPORT]))
     environment = {**bundle.environment(), "IPYTHONDIR": str(tmp_path / "ipython")}
     command = [sys.executable, "-c", IPYTHON, str(cells)]
-    reference = subprocess.run(
-        command, capture_output=True, cwd=tmp_path, env=environment, text=True, timeout=60
-    )
+    reference = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, text=True, timeout=60)
     assert reference.returncode == 0, reference.stdout + reference.stderr
     done = bundle.run()
     assert done.code == 0, done.err
@@ -67,8 +65,7 @@ def test_they_do_what_they_do_in_ipython(bundle: Bundle, tmp_path: Path):
 
 def test_every_cell_keeps_its_place_whatever_its_name(lab: Laboratory):
     captured = lab.capture(
-        notebook_spec(source={"path": "my n\u00f6tebook #1 $x.ipynb"}),
-        notebook_of("print(__file__)\n1/0"),
+        notebook_spec(source={"path": "my n\u00f6tebook #1 $x.ipynb"}), notebook_of("print(__file__)\n1/0")
     )
     bundle = lab.bundle(captured)
     done = bundle.run()

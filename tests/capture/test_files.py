@@ -26,14 +26,7 @@ def test_a_script_runs_with_its_exact_bytes_and_arguments(lab: Laboratory):
     (lab.base / "helper.py").write_text("V = 1")
     captured = lab.capture(spec("script", path="train.py", args=["--lr", "a $b `c`", ""]))
     assert captured.name == "train"
-    assert captured.command == (
-        {"python": True},
-        "-u",
-        {"bundle": "work/train.py"},
-        "--lr",
-        "a $b `c`",
-        "",
-    )
+    assert captured.command == ({"python": True}, "-u", {"bundle": "work/train.py"}, "--lr", "a $b `c`", "")
     assert [file.path for file in captured.project] == ["helper.py"]
     bundle = lab.bundle(captured)
     assert (bundle.folder / "work" / "train.py").read_bytes() == AWKWARD
@@ -56,9 +49,7 @@ def test_a_script_outside_of_the_root_goes_to_the_top(lab: Laboratory, tmp_path:
     assert lab.bundle(captured).run().out == "ran\n"
 
 
-@pytest.mark.parametrize(
-    "path", ["none.py", ".", "..", "a/..", "/", "~nosuchuser/x.py", "x" * 300, "nb.ipynb"]
-)
+@pytest.mark.parametrize("path", ["none.py", ".", "..", "a/..", "/", "~nosuchuser/x.py", "x" * 300, "nb.ipynb"])
 def test_what_is_no_script_is_refused(lab: Laboratory, path: str):
     (lab.base / "nb.ipynb").write_text("{}")
     with pytest.raises(InvalidInputError) as caught:
@@ -76,8 +67,7 @@ def test_a_command_stays_one_argument(lab: Laboratory):
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
-    [("A=1 /usr/bin/python x.py", "python"), ("# c\nls", "ls"), ("'", "run"), ("\u4e16", "run")],
+    ("text", "name"), [("A=1 /usr/bin/python x.py", "python"), ("# c\nls", "ls"), ("'", "run"), ("\u4e16", "run")]
 )
 def test_a_commands_name(lab: Laboratory, text: str, name: str):
     assert lab.capture(spec("command", command=text)).name == name
@@ -120,9 +110,7 @@ def test_a_native_file_runs_where_its_sender_is(lab: Laboratory):
 
 
 def test_variables_that_look_like_secrets_are_warned_of_for_every_source(lab: Laboratory):
-    captured = lab.capture(
-        spec("command", command="ls", environment={"variables": {"HF_TOKEN": "x", "LR": "1"}})
-    )
+    captured = lab.capture(spec("command", command="ls", environment={"variables": {"HF_TOKEN": "x", "LR": "1"}}))
     (warning,) = [one for one in captured.findings if one.code == "secret_in_variable"]
     assert (warning.level, warning.hint) == ("warning", "use --secret HF_TOKEN instead")
 

@@ -130,9 +130,7 @@ def test_closures_lambdas_methods_and_partials(lab: Laboratory, modules):
 
 
 def test_async_functions_are_awaited(lab: Laboratory, modules):
-    module = modules(
-        jobs="import asyncio\nasync def run():\n    return await asyncio.sleep(0, 'slept')"
-    )
+    module = modules(jobs="import asyncio\nasync def run():\n    return await asyncio.sleep(0, 'slept')")
     bundle = bundle_of(lab, module.run)
     bundle.run()
     assert result_of(bundle) == "slept"
@@ -212,11 +210,7 @@ def test_an_exception_comes_back_with_its_traceback(lab: Laboratory, modules):
     assert caught.value.args == ("words", 3)
     assert "in inner" in str(caught.value.__cause__)
     assert done.error is not None
-    assert (done.error["type"], done.error["message"], done.error["cell"]) == (
-        "jobs.MyError",
-        "('words', 3)",
-        None,
-    )
+    assert (done.error["type"], done.error["message"], done.error["cell"]) == ("jobs.MyError", "('words', 3)", None)
 
 
 def test_an_exception_that_cannot_be_pickled_comes_as_text(lab: Laboratory, modules):
@@ -256,12 +250,8 @@ def test_exit_codes_of_functions(lab: Laboratory, modules):
 
 
 def test_sources_are_there_on_the_far_side(lab: Laboratory, modules):
-    module = modules(
-        jobs="import inspect\ndef run():\n    # $HOME\n    return inspect.getsource(run)"
-    )
-    captured = lab.capture(
-        spec_of(module.run, files={"project": False}), call=FunctionCall(module.run)
-    )
+    module = modules(jobs="import inspect\ndef run():\n    # $HOME\n    return inspect.getsource(run)")
+    captured = lab.capture(spec_of(module.run, files={"project": False}), call=FunctionCall(module.run))
     bundle = lab.bundle(captured)
     (lab.base / "jobs.py").unlink()
     assert bundle.run().code == 0
@@ -334,16 +324,8 @@ def test_what_cannot_be_pickled_is_named(lab: Laboratory, modules):
     )
     cases = [
         (FunctionCall(module.uses), "'lock'", "inside the function"),
-        (
-            FunctionCall(module.takes, (1, (i for i in "ab"))),
-            "argument 2, a generator object",
-            "generator",
-        ),
-        (
-            FunctionCall(module.takes, ({"deep": [threading.Lock()]},)),
-            "argument 1['deep'][0], a lock object",
-            "lock",
-        ),
+        (FunctionCall(module.takes, (1, (i for i in "ab"))), "argument 2, a generator object", "generator"),
+        (FunctionCall(module.takes, ({"deep": [threading.Lock()]},)), "argument 1['deep'][0], a lock object", "lock"),
         (
             FunctionCall(module.takes, (), {"a": (lab.base / "log").open("wb")}),
             "argument 'a', a BufferedWriter",

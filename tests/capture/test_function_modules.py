@@ -37,9 +37,7 @@ def test_modules_and_caches_work_as_at_home(tmp_path: Path) -> None:
         "class Thing:\n    def __init__(self, x):\n        self.x = x\n\ndef double(x):\n    return 2 * x\n"
     )
     (project / "script.py").write_text(SCRIPT)
-    folders = {
-        f"XDG_{name}_HOME": str(tmp_path / name) for name in ("DATA", "STATE", "CACHE", "CONFIG")
-    }
+    folders = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("DATA", "STATE", "CACHE", "CONFIG")}
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=project,

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.capture.ignore import (
-    MAX_LINES,
-    IgnoreFile,
-    TooManyPatternsError,
-    build_tree,
-)
+from hyperpod_jlab.capture.ignore import MAX_LINES, IgnoreFile, TooManyPatternsError, build_tree
 
 PARTS = [
     "a",
@@ -52,11 +47,7 @@ PARTS = [
 ]
 PATTERNS = st.builds(
     lambda negated, anchored, parts, folder, end: (
-        ("!" if negated else "")
-        + ("/" if anchored else "")
-        + "/".join(parts)
-        + ("/" if folder else "")
-        + end
+        ("!" if negated else "") + ("/" if anchored else "") + "/".join(parts) + ("/" if folder else "") + end
     ),
     st.booleans(),
     st.booleans(),
@@ -82,9 +73,7 @@ def by_git(repository: Path, files: list[str]) -> set[str]:
     return {name for name in done.stdout.decode().split("\0") if name}
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(top=st.lists(PATTERNS, max_size=4), inner=st.lists(PATTERNS, max_size=2), files=FILES)
 def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], files: list[str]):
     (repository / "a").mkdir(exist_ok=True)

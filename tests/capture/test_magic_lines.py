@@ -53,7 +53,4 @@ def test_plain_python_stays_as_it_is():
 
 def test_the_preview_shows_the_cells_as_they_are(lab: Laboratory):
     captured = lab.capture(notebook_spec(), notebook_of("x = 1", "!ls\nx"))
-    assert [(part.title, part.text) for part in captured.parts] == [
-        ("Cell 1", "x = 1"),
-        ("Cell 2", "!ls\nx"),
-    ]
+    assert [(part.title, part.text) for part in captured.parts] == [("Cell 1", "x = 1"), ("Cell 2", "!ls\nx")]

@@ -27,11 +27,7 @@ def test_code_cells_are_counted_from_one_without_markdown():
 
 
 def test_source_as_lines_is_joined_exactly(tmp_path: Path):
-    cell = {
-        "cell_type": "code",
-        "metadata": {"tags": ["t"]},
-        "source": ["a\r\n", "b\t\n", "\U0001f600"],
-    }
+    cell = {"cell_type": "code", "metadata": {"tags": ["t"]}, "source": ["a\r\n", "b\t\n", "\U0001f600"]}
     path = write(tmp_path, json.dumps(notebook_of(cell)))
     (found,) = read_notebook(path).cells
     assert found.text == "a\r\nb\t\n\U0001f600"
@@ -56,11 +52,7 @@ def test_a_byte_order_mark_is_fine(tmp_path: Path):
         (b'{"nbformat": 4}', "not_a_notebook", "no cells"),
         (b'{"nbformat": 4, "cells": []}', "no_cells", "no code cells"),
         (b'{"nbformat": 4, "cells": [3]}', "not_a_notebook", "position 1"),
-        (
-            b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": 3}]}',
-            "not_a_notebook",
-            "cell 1",
-        ),
+        (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": 3}]}', "not_a_notebook", "cell 1"),
         (b'{"nbformat": 3, "worksheets": []}', "notebook_format", "old notebook format 3"),
         (b'{"nbformat": 5, "cells": []}', "notebook_format", "newer than 4"),
     ],
@@ -98,9 +90,7 @@ def test_a_nul_is_refused_with_its_cell_and_line():
     assert "\0" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "metadata", [{"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}]
-)
+@pytest.mark.parametrize("metadata", [{"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}])
 def test_other_languages_are_refused(metadata):
     with pytest.raises(InvalidInputError, match="jobs run Python"):
         read_notebook(Path("nb.ipynb"), notebook_of("a", **metadata))

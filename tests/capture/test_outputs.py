@@ -28,9 +28,7 @@ def run_recorded(bundle: Bundle, python: str | None = None, **variables: str) ->
     log.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
-        process = bundle.start(
-            0, 1, **({"python": python} if python else {}), output=descriptor, **variables
-        )
+        process = bundle.start(0, 1, **({"python": python} if python else {}), output=descriptor, **variables)
     finally:
         os.close(descriptor)
     return process.wait(timeout=100)
@@ -55,10 +53,7 @@ def executed(bundle: Bundle) -> dict[str, Any]:
 
 
 def texts_of(bundle: Bundle) -> list[str]:
-    return [
-        "".join(one.get("text", "") for one in cell["outputs"])
-        for cell in executed(bundle)["cells"]
-    ]
+    return ["".join(one.get("text", "") for one in cell["outputs"]) for cell in executed(bundle)["cells"]]
 
 
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
@@ -175,7 +170,9 @@ def test_each_rank_has_its_own(lab: Laboratory):
 
 
 def test_child_processes_print_into_the_cell_and_record_nothing(lab: Laboratory):
-    forked = "import os, sys\nif os.fork() == 0:\n    display('in the child')\n    os._exit(0)\nos.wait()\nprint('parent')"
+    forked = (
+        "import os, sys\nif os.fork() == 0:\n    display('in the child')\n    os._exit(0)\nos.wait()\nprint('parent')"
+    )
     spawned = "import subprocess\nsubprocess.run(['echo', 'from echo'])\nNone"
     bundle = lab.cells(forked, spawned)
     assert run_recorded(bundle) == 0
@@ -183,9 +180,7 @@ def test_child_processes_print_into_the_cell_and_record_nothing(lab: Laboratory)
 
 
 def test_an_output_that_is_too_large_is_said(lab: Laboratory):
-    bundle = lab.cells(
-        "display({'text/plain': 'huge', 'text/html': 'x' * 200_000_000}, raw=True)\nprint('went on')"
-    )
+    bundle = lab.cells("display({'text/plain': 'huge', 'text/html': 'x' * 200_000_000}, raw=True)\nprint('went on')")
     assert run_recorded(bundle) == 0
     note = "an output is not kept in the notebook: text/html of 200 MB; the limit is 16 MiB"
     assert outputs_of(bundle)[1].outputs[0]["data"] == {"text/plain": f"huge\n[{note}]"}
@@ -208,9 +203,7 @@ def test_outputs_for_which_there_is_no_room_leave_a_place_and_later_cells_are_ke
 
 
 def test_a_full_disk_ends_the_record_and_not_the_run(lab: Laboratory):
-    bundle = lab.cells(
-        "print('one')", "import resource, os\nprint('two')", "display('three')", "print('four')"
-    )
+    bundle = lab.cells("print('one')", "import resource, os\nprint('two')", "display('three')", "print('four')")
     record = log_of(bundle).with_suffix(".outputs.jsonl")
     record.parent.mkdir(parents=True)
     record.symlink_to("/dev/full")
@@ -284,9 +277,7 @@ def test_a_hostile_record_gives_a_valid_notebook(record: bytes):
 
 
 def test_all_outputs_together_have_a_limit():
-    line = json.dumps(
-        {"at": 0, "to": 0, "output": "display_data", "data": {"text/html": "x" * (8 << 20)}}
-    )
+    line = json.dumps({"at": 0, "to": 0, "output": "display_data", "data": {"text/html": "x" * (8 << 20)}})
     record = '{"at": 0, "cell": 1, "start": 0}\n' + f"{line}\n" * 12
     outputs = read_outputs(record.encode().split(b"\n"), 0, lambda *_: "")[1].outputs
     assert sum("text/html" in output["data"] for output in outputs) == 7
@@ -297,16 +288,10 @@ def shown(*events: dict[str, Any], log: int = 0) -> list[dict[str, Any]]:
     """The outputs of a cell with these events, of a log without end."""
     record = "".join(f"{json.dumps({'at': 0, **event})}\n" for event in events)
     text = f'{{"at": 0, "cell": 1, "start": 0}}\n{record}'
-    return read_outputs(text.encode().split(b"\n"), log, lambda begin, end: "x" * (end - begin))[
-        1
-    ].outputs
+    return read_outputs(text.encode().split(b"\n"), log, lambda begin, end: "x" * (end - begin))[1].outputs
 
 
-FIGURE: dict[str, Any] = {
-    "output": "display_data",
-    "data": {"image/png": "x" * (8 << 20)},
-    "display_id": "a",
-}
+FIGURE: dict[str, Any] = {"output": "display_data", "data": {"image/png": "x" * (8 << 20)}, "display_id": "a"}
 
 
 def test_what_was_replaced_does_not_count():
@@ -321,9 +306,7 @@ def test_what_was_replaced_does_not_count():
 
 
 def test_text_counts_and_all_that_follows_has_one_note():
-    switches = [
-        {"stream": name, "at": at << 20} for at, name in enumerate(("stderr", "stdout") * 100, 1)
-    ]
+    switches = [{"stream": name, "at": at << 20} for at, name in enumerate(("stderr", "stdout") * 100, 1)]
     *texts, note = shown(*switches, {"at": 1 << 30, "end": 1, "error": {"ename": "E"}}, log=1 << 30)
     assert note["ename"] == "E"
     assert "larger than 64 MiB" in texts.pop()["data"]["text/plain"]
@@ -334,12 +317,7 @@ def test_text_counts_and_all_that_follows_has_one_note():
 def test_a_record_has_no_more_events_than_a_rank_writes():
     switches = [{"stream": name, "at": at} for at, name in enumerate(("stderr", "stdout") * 6000)]
     following = [{"cell": 2, "start": 0, "at": 30_000}, {"at": 30_001, "end": 1}]
-    record = [
-        {"cell": 1, "start": 0, "at": 0},
-        *switches[:-1],
-        {"end": 1, "at": 30_000},
-        *following,
-    ]
+    record = [{"cell": 1, "start": 0, "at": 0}, *switches[:-1], {"end": 1, "at": 30_000}, *following]
     data = b"\n" * 1000 + "\n".join(map(json.dumps, record)).encode()
     cells = read_outputs(data.split(b"\n"), 30_001, lambda begin, end: "x" * (end - begin))
     assert len(cells[1].outputs) == 10_000

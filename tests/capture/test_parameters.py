@@ -37,9 +37,7 @@ def captured(lab: Laboratory, notebook: dict[str, Any], **source: Any) -> Captur
 
 
 def sent(found: Captured) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(
-        next(file.data for file in found.files if file.path == "code/notebook.ipynb")
-    )
+    document: dict[str, Any] = json.loads(next(file.data for file in found.files if file.path == "code/notebook.ipynb"))
     return document
 
 
@@ -62,12 +60,7 @@ def test_values_arrive_as_they_are(lab: Laboratory):
     assert [finding.code for finding in found.findings] == []
     assert lab.bundle(found).run().code == 0
     cells = sent(found)["cells"]
-    assert [cell["metadata"].get("tags") for cell in cells] == [
-        None,
-        ["parameters"],
-        ["injected-parameters"],
-        None,
-    ]
+    assert [cell["metadata"].get("tags") for cell in cells] == [None, ["parameters"], ["injected-parameters"], None]
     assert [cell["metadata"]["hyperpod"]["cell"] for cell in cells] == [1, 2, 0, 3]
 
 
@@ -81,62 +74,35 @@ def test_a_selection_without_the_tagged_cell_is_warned_of(lab: Laboratory):
     notebook = notebook_of(tagged("lr, epochs = 1, 3", "parameters"), "print(lr)", "print(lr)")
     found = captured(lab, notebook, cells="2-3", parameters={"lr": 7})
     (finding,) = found.findings
-    assert (finding.code, finding.hint) == (
-        "parameters_cell_left_out",
-        "select it too, such as with --cells 1,2-3",
-    )
+    assert (finding.code, finding.hint) == ("parameters_cell_left_out", "select it too, such as with --cells 1,2-3")
     assert captured(lab, notebook, cells="1-2", parameters={"lr": 7}).findings == ()
 
 
 def test_a_misspelt_name_is_found(lab: Laboratory):
-    found = captured(
-        lab, notebook_of(tagged("learning_rate = 1", "parameters")), parameters={"learning_rat": 2}
-    )
+    found = captured(lab, notebook_of(tagged("learning_rate = 1", "parameters")), parameters={"learning_rat": 2})
     (finding,) = found.findings
     assert (finding.code, finding.hint) == ("unknown_parameter", "did you mean learning_rate?")
 
 
 def test_the_cell_of_an_earlier_run_is_replaced(lab: Laboratory):
     notebook = notebook_of(
-        tagged("lr = 1", "parameters"),
-        tagged("lr = 99", "injected-parameters", identity="q"),
-        "print(lr)",
+        tagged("lr = 1", "parameters"), tagged("lr = 99", "injected-parameters", identity="q"), "print(lr)"
     )
-    notebook["cells"].append(
-        {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# End"}
-    )
+    notebook["cells"].append({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# End"})
     found = captured(lab, notebook, parameters={"lr": 2})
     assert lab.bundle(found).run().out == "2\n"
-    assert [cell["source"] for cell in sent(found)["cells"]] == [
-        "lr = 1",
-        "# Parameters\nlr = 2",
-        "print(lr)",
-        "# End",
-    ]
+    assert [cell["source"] for cell in sent(found)["cells"]] == ["lr = 1", "# Parameters\nlr = 2", "print(lr)", "# End"]
 
 
 def test_what_is_sent_has_no_outputs_and_no_trust(lab: Laboratory):
-    notebook = notebook_of(
-        tagged("x = 1", "a"), kernelspec={"name": "python3"}, widgets={"state": 1}, signature="s"
-    )
+    notebook = notebook_of(tagged("x = 1", "a"), kernelspec={"name": "python3"}, widgets={"state": 1}, signature="s")
     notebook["cells"].insert(
-        0,
-        {
-            "cell_type": "markdown",
-            "id": "m",
-            "metadata": {"trusted": True},
-            "source": ["# A\n", "b"],
-        },
+        0, {"cell_type": "markdown", "id": "m", "metadata": {"trusted": True}, "source": ["# A\n", "b"]}
     )
     document = sent(captured(lab, notebook))
     assert document["metadata"] == {"kernelspec": {"name": "python3", "display_name": "python3"}}
     markdown, code = document["cells"]
-    assert markdown == {
-        "cell_type": "markdown",
-        "id": "m",
-        "source": ["# A\n", "b"],
-        "metadata": {},
-    }
+    assert markdown == {"cell_type": "markdown", "id": "m", "source": ["# A\n", "b"], "metadata": {}}
     assert code["outputs"] == []
     assert code["execution_count"] is None
     assert code["metadata"] == {"tags": ["a"], "hyperpod": {"cell": 1}}
@@ -144,13 +110,8 @@ def test_what_is_sent_has_no_outputs_and_no_trust(lab: Laboratory):
 
 def test_a_selection_has_only_its_cells(lab: Laboratory):
     notebook = notebook_of("a = 1", "b = 2", "c = 3")
-    notebook["cells"].insert(
-        1, {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# B"}
-    )
-    assert [cell["source"] for cell in sent(captured(lab, notebook, cells="2-3"))["cells"]] == [
-        "b = 2",
-        "c = 3",
-    ]
+    notebook["cells"].insert(1, {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "# B"})
+    assert [cell["source"] for cell in sent(captured(lab, notebook, cells="2-3"))["cells"]] == ["b = 2", "c = 3"]
     assert len(sent(captured(lab, notebook))["cells"]) == 4
 
 
@@ -184,7 +145,5 @@ def test_large_pictures_of_markdown_are_left_out(lab: Laboratory):
 )
 def test_bad_parameters_are_refused(parameters: object, words: str):
     with pytest.raises(InvalidInputError) as caught:
-        parse(
-            JobSpec, {"source": {"kind": "notebook", "path": "a.ipynb", "parameters": parameters}}
-        )
+        parse(JobSpec, {"source": {"kind": "notebook", "path": "a.ipynb", "parameters": parameters}})
     assert words in str(caught.value)

@@ -17,17 +17,8 @@ from hyperpod_jlab.core.spec import FilesSpec
 
 
 def git(folder: Path, *arguments: str) -> None:
-    identity = [
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@example.org",
-        "-c",
-        "init.defaultBranch=main",
-    ]
-    subprocess.run(
-        ["git", *identity, "-C", str(folder), *arguments], check=True, capture_output=True
-    )
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, "-C", str(folder), *arguments], check=True, capture_output=True)
 
 
 def lay(folder: Path, *paths: str, **texts: str) -> None:
@@ -70,16 +61,7 @@ def finding(project: Project, code: str):
 
 
 def test_tracked_and_new_files_less_the_ignored(root: Path):
-    lay(
-        root,
-        "a.py",
-        "pkg/b.py",
-        "new.txt",
-        "data/big.bin",
-        "deleted.py",
-        "logs/x.log",
-        "forced.log",
-    )
+    lay(root, "a.py", "pkg/b.py", "new.txt", "data/big.bin", "deleted.py", "logs/x.log", "forced.log")
     (root / ".gitignore").write_text("data/\n*.log\n")
     git(root, "init")
     git(root, "add", "-f", "a.py", "pkg", "deleted.py", "forced.log")
@@ -99,13 +81,7 @@ def test_ignore_files_hold_with_and_without_git(either: Path):
     lay(either, "a.py", "keep.log", "x.log", "sub/y.log", "sub/b.py", "out/z", "sub/out/z")
     (either / ".gitignore").write_text("*.log\n!keep.log\n/out/\n")
     (either / "sub" / ".gitignore").write_text("b.*\n")
-    assert paths(collect(either)) == [
-        ".gitignore",
-        "a.py",
-        "keep.log",
-        "sub/.gitignore",
-        "sub/out/z",
-    ]
+    assert paths(collect(either)) == [".gitignore", "a.py", "keep.log", "sub/.gitignore", "sub/out/z"]
 
 
 def test_hyperpodignore_leaves_out_tracked_files_too(either: Path):
@@ -130,9 +106,7 @@ def test_what_never_belongs_to_a_project_stays(either: Path):
         "env/lib/z.py",
     )
     (either / "env" / "pyvenv.cfg").write_text("")
-    expected = (
-        ["a.py"] if not (either / ".git").exists() else ["a.py", "env/lib/z.py", "env/pyvenv.cfg"]
-    )
+    expected = ["a.py"] if not (either / ".git").exists() else ["a.py", "env/lib/z.py", "env/pyvenv.cfg"]
     assert paths(collect(either)) == expected
 
 
@@ -154,16 +128,8 @@ def test_nested_repositories_are_listed_by_their_own_rules(root: Path):
     git(root / "module", "add", ".")
     git(root / "module", "commit", "-m", "x")
     git(root, "init")
-    git(
-        root, "-c", "protocol.file.allow=always", "submodule", "add", str(root / "module"), "module"
-    )
-    assert paths(collect(root)) == [
-        ".gitmodules",
-        "a.py",
-        "module/d.py",
-        "nested/.gitignore",
-        "nested/b.py",
-    ]
+    git(root, "-c", "protocol.file.allow=always", "submodule", "add", str(root / "module"), "module")
+    assert paths(collect(root)) == [".gitmodules", "a.py", "module/d.py", "nested/.gitignore", "nested/b.py"]
 
 
 def test_a_folder_that_an_outer_repository_ignores_is_walked(root: Path):
@@ -216,15 +182,7 @@ def test_links(either: Path, tmp_path: Path):
 
 
 def test_secrets_stay_here(either: Path):
-    secret = [
-        ".env",
-        "conf/.env.local",
-        "key.pem",
-        "id_rsa",
-        ".aws/credentials",
-        "kaggle.json",
-        ".netrc",
-    ]
+    secret = [".env", "conf/.env.local", "key.pem", "id_rsa", ".aws/credentials", "kaggle.json", ".netrc"]
     lay(either, "a.py", ".env.example", "id_rsa.pub", *secret)
     (either / "linked").symlink_to(".env")
     project = collect(either)
@@ -237,15 +195,7 @@ def test_secrets_stay_here(either: Path):
 
 
 def test_further_files_by_pattern(either: Path):
-    lay(
-        either,
-        "a.py",
-        "data/1.csv",
-        "data/2.csv",
-        "data/deep/3.csv",
-        "weights/w.bin",
-        "weights/__pycache__/x",
-    )
+    lay(either, "a.py", "data/1.csv", "data/2.csv", "data/deep/3.csv", "weights/w.bin", "weights/__pycache__/x")
     (either / ".gitignore").write_text("data\nweights\n")
     found = paths(collect(either, include=["data/*.csv", "weights"]))
     assert found == [".gitignore", "a.py", "data/1.csv", "data/2.csv", "weights/w.bin"]

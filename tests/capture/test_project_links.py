@@ -17,20 +17,9 @@ __all__ = ["either", "root"]
 
 @pytest.mark.parametrize(
     "pattern",
-    [
-        "way/file.txt",
-        "way/*",
-        "way/deep/*.txt",
-        "way/**/*.txt",
-        "w*/file.txt",
-        "*/deep",
-        "inner/way/file.txt",
-        "way",
-    ],
+    ["way/file.txt", "way/*", "way/deep/*.txt", "way/**/*.txt", "w*/file.txt", "*/deep", "inner/way/file.txt", "way"],
 )
-def test_no_pattern_leaves_the_project_by_a_linked_folder(
-    either: Path, tmp_path: Path, pattern: str
-):
+def test_no_pattern_leaves_the_project_by_a_linked_folder(either: Path, tmp_path: Path, pattern: str):
     lay(either, "a.py", "inner/b.py")
     lay(tmp_path, "outside/file.txt", "outside/deep/secret.txt")
     (either / "way").symlink_to(tmp_path / "outside")
@@ -40,9 +29,7 @@ def test_no_pattern_leaves_the_project_by_a_linked_folder(
     assert "way" in finding(project, "outside_links").message
 
 
-def test_what_lies_behind_a_link_to_outside_is_not_even_listed(
-    root: Path, tmp_path: Path, monkeypatch
-):
+def test_what_lies_behind_a_link_to_outside_is_not_even_listed(root: Path, tmp_path: Path, monkeypatch):
     lay(root, "a.py")
     lay(tmp_path, *(f"outside/{number}/x" for number in range(60)))
     (root / "way").symlink_to(tmp_path / "outside")
@@ -54,9 +41,7 @@ def test_what_lies_behind_a_link_to_outside_is_not_even_listed(
     )
 
 
-def test_a_file_that_git_knows_is_not_followed_when_its_folder_has_become_a_link(
-    root: Path, tmp_path: Path
-):
+def test_a_file_that_git_knows_is_not_followed_when_its_folder_has_become_a_link(root: Path, tmp_path: Path):
     lay(root, "a.py", "conf/file.txt")
     git(root, "init")
     git(root, "add", ".")

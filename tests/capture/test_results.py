@@ -123,9 +123,7 @@ def test_no_result_is_said(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["result.json", "result.npy", "exception.json"])
-def test_a_pipe_or_a_link_is_no_result_and_keeps_nobody_waiting(
-    records: Path, tmp_path: Path, name: str
-):
+def test_a_pipe_or_a_link_is_no_result_and_keeps_nobody_waiting(records: Path, tmp_path: Path, name: str):
     (records / "result.pkl").unlink()
     os.mkfifo(records / name)
     with pytest.raises(StorageError, match=r"not a regular file|No such device"):

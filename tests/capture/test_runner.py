@@ -22,10 +22,7 @@ def cell(text: str) -> str:
 def test_the_last_expression_is_shown_once_for_the_job(lab: Laboratory):
     bundle = lab.cells("x = [1]\nx", "None", "'quiet';", "print('all')\nprint", "'\u00e9'")
     first, second = bundle.run_ranks(2)
-    assert (
-        first.out
-        == "[1]\nall\n<function print(*args, sep=' ', end='\\n', file=None, flush=False)>\n'\u00e9'\n"
-    )
+    assert first.out == "[1]\nall\n<function print(*args, sep=' ', end='\\n', file=None, flush=False)>\n'\u00e9'\n"
     assert second.out == "all\n"
 
 
@@ -101,11 +98,7 @@ def test_a_traceback_names_the_cell_and_shows_its_line(lab: Laboratory):
 def test_the_record_names_the_cell_when_the_error_comes_from_a_library(lab: Laboratory):
     done = lab.run("import json", "x = 1\njson.loads('{')")
     assert done.error is not None
-    assert (done.error["type"], done.error["cell"], done.error["line"]) == (
-        "json.decoder.JSONDecodeError",
-        2,
-        2,
-    )
+    assert (done.error["type"], done.error["cell"], done.error["line"]) == ("json.decoder.JSONDecodeError", 2, 2)
     assert "hyperpod_runtime" not in done.err
     assert "main.py" not in done.err
 
@@ -134,9 +127,7 @@ def test_a_failing_await_shows_the_cell_and_no_event_loop(lab: Laboratory):
 
 
 @pytest.mark.parametrize("text", ["x = 1\nif x\n  y", "x = 1\nreturn 3", "x = 1\nbreak"])
-def test_an_awaiting_notebook_that_cannot_be_compiled_shows_the_cell_and_no_event_loop(
-    lab: Laboratory, text: str
-):
+def test_an_awaiting_notebook_that_cannot_be_compiled_shows_the_cell_and_no_event_loop(lab: Laboratory, text: str):
     done = lab.run("import asyncio\nawait asyncio.sleep(0)", text)
     assert done.code == 1
     assert "asyncio" not in done.err
@@ -233,9 +224,7 @@ def test_tasks_live_on_between_cells_and_end_with_the_job(lab: Laboratory):
 
 
 def test_asyncio_run_works_where_nothing_awaits(lab: Laboratory):
-    done = lab.run(
-        "import asyncio\nasync def f(): return await asyncio.sleep(0, 5)\nasyncio.run(f())"
-    )
+    done = lab.run("import asyncio\nasync def f(): return await asyncio.sleep(0, 5)\nasyncio.run(f())")
     assert (done.code, done.out) == (0, "5\n")
 
 
@@ -300,9 +289,7 @@ def test_cells_are_plain_python_where_no_ipython_runs(lab: Laboratory):
 def test_the_plan_is_data_and_the_runner_is_the_same_for_all(lab: Laboratory):
     one = lab.capture(notebook_spec(), notebook_of("x"))
     two = lab.capture(notebook_spec(), notebook_of("y = '''\n\"\"\"'''", "%time 1"))
-    main_of = {
-        file.path: file.data for file in one.files if "runtime" in file.path or "main" in file.path
-    }
+    main_of = {file.path: file.data for file in one.files if "runtime" in file.path or "main" in file.path}
     assert main_of == {file.path: file.data for file in two.files if file.path in main_of}
     plan = next(json.loads(file.data) for file in two.files if file.path == "code/cells.json")
     assert plan["cells"][1]["file"] == "train.ipynb/cell-02.py"
@@ -323,8 +310,7 @@ def test_notebook_bars_are_drawn_as_text(lab: Laboratory):
     )
     (package / "notebook.py").write_text("raise ImportError('no widgets here')")
     done = lab.run(
-        "from tqdm.notebook import tqdm, trange\nimport tqdm.notebook as t",
-        "list(tqdm([1])) + list(t.trange(2))",
+        "from tqdm.notebook import tqdm, trange\nimport tqdm.notebook as t", "list(tqdm([1])) + list(t.trange(2))"
     )
     assert (done.code, done.out) == (0, "bar\nbar\n[1, 0, 1]\n"), done.err
 

@@ -45,7 +45,5 @@ def test_each_runner_brings_all_that_it_imports(kind):
 
 
 def test_no_file_is_left_behind():
-    taken = {
-        Path(file.path).name for kind in ("notebook", "function") for file in runtime_files(kind)
-    }
+    taken = {Path(file.path).name for kind in ("notebook", "function") for file in runtime_files(kind)}
     assert {path.name for path in FILES} - taken == {"notebook_main.py", "function_main.py"}

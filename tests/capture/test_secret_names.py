@@ -47,8 +47,7 @@ def test_not_secret(name: str, value: str):
 
 
 @pytest.mark.parametrize(
-    "value",
-    ["hf_" + "a" * 30, "AKIA" + "A" * 16, "ghp_" + "b" * 36, "https://me:pw@index.example/simple"],
+    "value", ["hf_" + "a" * 30, "AKIA" + "A" * 16, "ghp_" + "b" * 36, "https://me:pw@index.example/simple"]
 )
 def test_secret_by_its_value(value: str):
     assert looks_secret("X", value)
@@ -78,8 +77,7 @@ def test_secret_files(path: str):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [".env.example", "env.py", "pem.txt", "id_rsa.pub", "aws/config", "tokenizer.json", "keys.py"],
+    "path", [".env.example", "env.py", "pem.txt", "id_rsa.pub", "aws/config", "tokenizer.json", "keys.py"]
 )
 def test_harmless_files(path: str):
     assert not is_secret_file(path)

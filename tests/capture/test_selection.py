@@ -80,8 +80,6 @@ def test_the_hint_lists_the_tags():
 
 
 def test_a_notebook_without_ids_says_so():
-    notebook = read_notebook(
-        Path("old.ipynb"), {"nbformat": 4, "cells": [{"cell_type": "code", "source": "1"}]}
-    )
+    notebook = read_notebook(Path("old.ipynb"), {"nbformat": 4, "cells": [{"cell_type": "code", "source": "1"}]})
     with pytest.raises(InvalidInputError, match="have no ids"):
         select_cells(notebook, NotebookSource(path="old.ipynb", cell_ids=["a"]))

@@ -16,9 +16,7 @@ def test_a_failing_shell_line_is_said_and_the_job_goes_on(lab: Laboratory):
 
 
 def test_shell_lines_see_local_variables_and_keep_the_order_of_output(lab: Laboratory):
-    done = lab.run(
-        "def f(name):\n    print('before')\n    !echo {name} $name\n    print('after')\nf('a b')"
-    )
+    done = lab.run("def f(name):\n    print('before')\n    !echo {name} $name\n    print('after')\nf('a b')")
     assert done.out == "before\na b a b\nafter\n"
 
 
@@ -30,9 +28,7 @@ def test_the_jobs_own_python_comes_first(lab: Laboratory):
 
 
 def test_lines_have_the_short_forms(lab: Laboratory):
-    done = lab.run(
-        "x = !printf 'a\\nb\\n'; true\nprint(x, x.l, x.s, repr(x.n), len(x))\ny = !true\nprint(y)"
-    )
+    done = lab.run("x = !printf 'a\\nb\\n'; true\nprint(x, x.l, x.s, repr(x.n), len(x))\ny = !true\nprint(y)")
     assert done.out == "['a', 'b'] ['a', 'b'] a b 'a\\nb' 2\n[]\n"
 
 
@@ -74,9 +70,7 @@ def test_environment_folder_and_files(lab: Laboratory):
 
 
 def test_appending_from_several_ranks_adds_once(lab: Laboratory):
-    bundle = lab.cells(
-        "%%writefile new.txt\na\n", "%%writefile -a new.txt\nb\n", "%%writefile -a old.txt\nc\n"
-    )
+    bundle = lab.cells("%%writefile new.txt\na\n", "%%writefile -a new.txt\nb\n", "%%writefile -a old.txt\nc\n")
     (bundle.folder / "work" / "old.txt").write_text("old\n")
     assert [one.code for one in bundle.run_ranks(3)] == [0, 0, 0]
     assert (bundle.folder / "work" / "new.txt").read_text() == "a\nb\n"
@@ -120,9 +114,7 @@ def test_time_and_timeit(lab: Laboratory):
     assert done.code == 0, done.err
     assert done.out.count("Wall time") == 3
     assert done.out.count("per loop") == 2
-    assert [
-        line for line in done.out.splitlines() if "time" not in line and "loop" not in line
-    ] == [
+    assert [line for line in done.out.splitlines() if "time" not in line and "loop" not in line] == [
         "'value'",
         "1",
         "1",
@@ -141,24 +133,17 @@ def test_captured_output_is_kept_and_printed_when_the_cell_fails(lab: Laboratory
 
 
 def test_figures_are_drawn_without_a_screen(lab: Laboratory):
-    cells = (
-        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1]);",
-        "len(plt.get_fignums())",
-    )
+    cells = ("%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1]);", "len(plt.get_fignums())")
     assert lab.run(*cells).out == "<Figure size 640x480 with 1 Axes>\n0\n"
 
 
 def test_help_prints_nothing_and_extensions_load(lab: Laboratory):
-    done = lab.run(
-        "%load_ext autoreload\nif True:\n    %autoreload 2\nfor i in range(2):\n    print?\nprint('end')"
-    )
+    done = lab.run("%load_ext autoreload\nif True:\n    %autoreload 2\nfor i in range(2):\n    print?\nprint('end')")
     assert (done.code, done.out) == (0, "end\n")
 
 
 def test_the_value_of_a_variable_is_not_printed(lab: Laboratory):
-    done = lab.run(
-        "%env A_TOKEN=hunter2\n%set_env B hunter2\nimport os\nprint(os.environ['B'][:2])"
-    )
+    done = lab.run("%env A_TOKEN=hunter2\n%set_env B hunter2\nimport os\nprint(os.environ['B'][:2])")
     assert (done.code, done.out) == (0, "hu\n")
 
 
@@ -188,9 +173,7 @@ def test_an_error_below_a_magic_is_at_its_line(lab: Laboratory, cells):
     assert "1 / 0\n" in done.err
 
 
-@pytest.mark.parametrize(
-    "cells", [("%%capture\nx = (1,",), ("%%writefile a.py\n1 / 0", "%run a.py")]
-)
+@pytest.mark.parametrize("cells", [("%%capture\nx = (1,",), ("%%writefile a.py\n1 / 0", "%run a.py")])
 def test_an_error_that_a_notebook_would_only_show_ends_the_job(lab: Laboratory, cells):
     done = lab.run(*cells, "print('never')")
     assert done.code == 1

@@ -58,11 +58,7 @@ MADE = cell("""
 
 @pytest.mark.parametrize("method", METHODS)
 def test_functions_of_cells_run_in_workers(lab: Laboratory, method: str):
-    done = lab.run(
-        SETTING,
-        MADE,
-        f"with mp.get_context({method!r}).Pool(2) as pool:\n    print(pool.map(job, [1, 2]))",
-    )
+    done = lab.run(SETTING, MADE, f"with mp.get_context({method!r}).Pool(2) as pool:\n    print(pool.map(job, [1, 2]))")
     assert done.code == 0, done.err
     rows = [(n * 6, 6, ["x", "y", "z"], 9, "data", "RED", n, None, -n) for n in (1, 2)]
     assert done.out.splitlines() == ["side effect", "handled", "work", str(rows)]

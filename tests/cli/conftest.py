@@ -142,15 +142,7 @@ def notebook(*cells: str | tuple[str, Sequence[str]]) -> dict[str, Any]:
     for cell in cells:
         text, tags = cell if isinstance(cell, tuple) else (cell, ())
         metadata = {"tags": list(tags)} if tags else {}
-        made.append(
-            {
-                "cell_type": "code",
-                "source": text,
-                "metadata": metadata,
-                "outputs": [],
-                "execution_count": None,
-            }
-        )
+        made.append({"cell_type": "code", "source": text, "metadata": metadata, "outputs": [], "execution_count": None})
     return {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": made}
 
 

@@ -11,9 +11,7 @@ import termios
 from .conftest import Home
 
 
-def on_terminal(
-    home: Home, *words: str, answers: tuple[tuple[str, str], ...] = (), columns: int = 100
-) -> str:
+def on_terminal(home: Home, *words: str, answers: tuple[tuple[str, str], ...] = (), columns: int = 100) -> str:
     """What a terminal gets to see; each answer is typed once its question has appeared."""
     leader, follower = pty.openpty()
     fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

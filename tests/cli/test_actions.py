@@ -80,11 +80,7 @@ def test_several_are_cancelled_at_once_with_one_result_each(hpj, two):
     told = hpj("cancel", "first", "nobody", "second", "--json")
     assert (told.code, told.error["code"]) == (3, "no_such_run")
     results = told.json["results"]
-    assert [(one["run_id"], one["ok"]) for one in results] == [
-        ("first", True),
-        ("nobody", False),
-        ("second", True),
-    ]
+    assert [(one["run_id"], one["ok"]) for one in results] == [("first", True), ("nobody", False), ("second", True)]
     assert results[0]["run"]["run_id"] == "first"
     assert results[1]["error"]["code"] == "no_such_run"
     assert _until(hpj, "first", "cancelled")["ended_at"]
@@ -94,9 +90,7 @@ def test_several_are_cancelled_at_once_with_one_result_each(hpj, two):
 
 
 def test_waiting_for_a_run_that_is_cancelled_exits_with_1(hpj, home):
-    waiting = home.start(
-        "submit", "-c", "sleep 60", "--run-id", "mine", "--wait", "--stop-grace", "1"
-    )
+    waiting = home.start("submit", "-c", "sleep 60", "--run-id", "mine", "--wait", "--stop-grace", "1")
     deadline = time.monotonic() + 30
     while hpj("show", "mine").code != 0:
         assert time.monotonic() < deadline

@@ -120,9 +120,7 @@ def test_ctrl_c_says_how_to_come_back_and_the_rest_is_there(home):
 def test_a_reader_that_stops_reading_ends_it_quietly(done):
     home, run_id, _ = done
     line = f"{shlex.join(HPJ)} logs {run_id} -f | head -n 1; echo ${{PIPESTATUS[0]}}"
-    got = subprocess.run(
-        ["/bin/bash", "-c", line], env=home.process_environment(), capture_output=True, text=True
-    )
+    got = subprocess.run(["/bin/bash", "-c", line], env=home.process_environment(), capture_output=True, text=True)
     assert got.stderr == ""
     assert got.stdout.splitlines()[1] == "0"
 

@@ -32,34 +32,20 @@ def _command(*words: str) -> list[str]:
 
 CASES = {
     "option nobody knows": Bad(_command("--gpu-per-node", "1"), ("--gpus-per-node",)),
-    "cell 13 of 12": Bad(
-        _submit("twelve.ipynb", "--cells", "13"), ("12 code cells", "13"), "source.cells"
-    ),
-    "cell 0": Bad(
-        _submit("twelve.ipynb", "--cells", "0"), ("--cells", "numbered from 1"), "source.cells"
-    ),
-    "range that runs backwards": Bad(
-        _submit("twelve.ipynb", "--cells", "3-1"), ("--cells", "1-3"), "source.cells"
-    ),
+    "cell 13 of 12": Bad(_submit("twelve.ipynb", "--cells", "13"), ("12 code cells", "13"), "source.cells"),
+    "cell 0": Bad(_submit("twelve.ipynb", "--cells", "0"), ("--cells", "numbered from 1"), "source.cells"),
+    "range that runs backwards": Bad(_submit("twelve.ipynb", "--cells", "3-1"), ("--cells", "1-3"), "source.cells"),
     "no range": Bad(_submit("twelve.ipynb", "--cells", "two"), ("--cells", "two"), "source.cells"),
     "other digits": Bad(
-        _submit("twelve.ipynb", "--cells", "\u0661-\u0662"),
-        ("--cells", "is not a list such as"),
-        "source.cells",
+        _submit("twelve.ipynb", "--cells", "\u0661-\u0662"), ("--cells", "is not a list such as"), "source.cells"
     ),
     "wide digits of an array": Bad(_command("--array", "0-\uff13"), ("--array",), "array"),
-    "wide digits of a time": Bad(
-        _command("--time-limit", "\uff13m"), ("--time-limit",), "time_limit"
-    ),
+    "wide digits of a time": Bad(_command("--time-limit", "\uff13m"), ("--time-limit",), "time_limit"),
     "wide digits of nodes": Bad(_command("--nodes", "\uff12"), ("--nodes",), "resources.nodes"),
     "wide digits of ranks": Bad(["logs", "x", "--rank", "\uff10"], ("--rank",), "ranks"),
     "wide digits of an age": Bad(["clean", "--older", "\uff13d"], ("--older",), "older"),
-    "tag nobody has": Bad(
-        _submit("twelve.ipynb", "--tag", "trian"), ("trian", "train"), "source.tag"
-    ),
-    "cells of a script": Bad(
-        _submit("train.py", "--cells", "1"), ("--cells", "notebook"), "source.cells"
-    ),
+    "tag nobody has": Bad(_submit("twelve.ipynb", "--tag", "trian"), ("trian", "train"), "source.tag"),
+    "cells of a script": Bad(_submit("train.py", "--cells", "1"), ("--cells", "notebook"), "source.cells"),
     "no notebook": Bad(_submit("broken.ipynb"), ("broken.ipynb",), "source.path"),
     "empty file": Bad(_submit("empty.ipynb"), ("empty.ipynb",), "source.path"),
     "no such notebook": Bad(_submit("nobody.ipynb"), ("nobody.ipynb",), "source.path"),
@@ -72,9 +58,7 @@ CASES = {
     "file and command": Bad(_command("train.py"), ("not both",)),
     "empty command": Bad(_submit("-c", ""), ("command", "-c", "empty")),
     "blank command": Bad(_submit("-c", "  \t"), ("command", "-c", "empty")),
-    "no number of nodes": Bad(
-        _command("--nodes", "abc"), ("--nodes", "whole number", "'abc'"), "resources.nodes"
-    ),
+    "no number of nodes": Bad(_command("--nodes", "abc"), ("--nodes", "whole number", "'abc'"), "resources.nodes"),
     "0 nodes": Bad(_command("--nodes", "0"), ("--nodes",), "resources.nodes"),
     "-1 nodes": Bad(_command("--nodes", "-1"), ("--nodes",), "resources.nodes"),
     "a milliard nodes": Bad(_command("--nodes", "1000000000"), ("--nodes",), "resources.nodes"),
@@ -83,46 +67,28 @@ CASES = {
     "no time": Bad(_command("--time-limit", "abc"), ("--time-limit", "abc"), "time_limit"),
     "no time at all": Bad(_command("--time-limit", "0"), ("--time-limit",), "time_limit"),
     "no size": Bad(_command("--memory", "lots"), ("--memory", "lots"), "resources.memory"),
-    "variable without a value": Bad(
-        _command("--env", "PLAIN"), ("--env", "PLAIN", "="), "environment.variables"
-    ),
-    "variable with a line break": Bad(
-        _command("--env", "A\nB=1"), ("--env", "line break"), "environment.variables"
-    ),
+    "variable without a value": Bad(_command("--env", "PLAIN"), ("--env", "PLAIN", "="), "environment.variables"),
+    "variable with a line break": Bad(_command("--env", "A\nB=1"), ("--env", "line break"), "environment.variables"),
     "no variable's name": Bad(_command("--env", "1A=2"), ("--env", "1A"), "environment.variables"),
-    "name of ours": Bad(
-        _command("--env", "HYPERPOD_RUN_ID=x"), ("HYPERPOD_",), "environment.variables"
-    ),
-    "secret without a reference": Bad(
-        _command("--secret", "A="), ("--secret",), "environment.secrets"
-    ),
-    "secret without a value": Bad(
-        _command("--secret", "NOBODY_HAS_IT"), ("NOBODY_HAS_IT",), "environment.secrets"
-    ),
+    "name of ours": Bad(_command("--env", "HYPERPOD_RUN_ID=x"), ("HYPERPOD_",), "environment.variables"),
+    "secret without a reference": Bad(_command("--secret", "A="), ("--secret",), "environment.secrets"),
+    "secret without a value": Bad(_command("--secret", "NOBODY_HAS_IT"), ("NOBODY_HAS_IT",), "environment.secrets"),
     "long name": Bad(_command("--name", "n" * 10_000), ("--name",), "name"),
     "name that climbs": Bad(_command("--name", "../x"), ("--name", "../x"), "name"),
     "run id that climbs": Bad(_command("--run-id", "../x"), ("../x",), "run_id"),
     "run id with a slash": Bad(_command("--run-id", "a/b"), ("a/b",), "run_id"),
     "empty run id": Bad(_command("--run-id", ""), ("run id",), "run_id"),
     "long run id": Bad(_command("--run-id", "a" * 41), ("run id",), "run_id"),
-    "no python there": Bad(
-        _command("--python", "/nobody/python"), ("/nobody/python",), "environment.python"
-    ),
-    "python that is none": Bad(
-        _command("--python", "/bin/true"), ("/bin/true",), "environment.python"
-    ),
+    "no python there": Bad(_command("--python", "/nobody/python"), ("/nobody/python",), "environment.python"),
+    "python that is none": Bad(_command("--python", "/bin/true"), ("/bin/true",), "environment.python"),
     "unknown cluster": Bad(_command("--cluster", "locla"), ("locla", "local"), "cluster", 3),
     "unknown launcher": Bad(_command("--launcher", "mpirun"), ("--launcher", "mpirun"), "launcher"),
     "image on this machine": Bad(_command("--image", "x:1"), ("containers",), "environment.image"),
     "array of nothing": Bad(_command("--array", "9-0"), ("--array",), "array"),
     "wait for no run id": Bad(_command("--after", "a/b"), ("--after", "a/b"), "after"),
-    "GPUs that nobody has": Bad(
-        _command("--gpus-per-node", "512"), ("512",), "resources.gpus_per_node"
-    ),
+    "GPUs that nobody has": Bad(_command("--gpus-per-node", "512"), ("512",), "resources.gpus_per_node"),
     "no spec file": Bad(_submit("--spec", "nobody.json"), ("nobody.json",), "spec"),
-    "spec file that is none": Bad(
-        _submit("--spec", "broken.toml"), ("broken.toml", "line 1"), "spec"
-    ),
+    "spec file that is none": Bad(_submit("--spec", "broken.toml"), ("broken.toml", "line 1"), "spec"),
     "spec with an unknown field": Bad(
         _submit("--spec", "typo.json"), ("typo.json", "nodse", "nodes"), "resources.nodse"
     ),

@@ -149,9 +149,7 @@ def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
     (home.work / "part.py").write_text("word = 'there'\n")
     (home.work / "main.py").write_text("import part; print(part.word)\n")
     hpj("submit", "main.py", "--wait").ok()
-    cleaner = subprocess.Popen(
-        [sys.executable, "-c", loop], env=home.process_environment(), stdout=subprocess.DEVNULL
-    )
+    cleaner = subprocess.Popen([sys.executable, "-c", loop], env=home.process_environment(), stdout=subprocess.DEVNULL)
     try:
         for _ in range(6):
             assert hpj("submit", "main.py", "--follow").ok().out == "0|there\n"

@@ -14,11 +14,7 @@ def complete(home):
     """The words that the shell is offered."""
 
     def call(*words: str) -> list[str]:
-        env = {
-            "_HPJ_COMPLETE": "bash_complete",
-            "COMP_WORDS": " ".join(["hpj", *words]),
-            "COMP_CWORD": str(len(words)),
-        }
+        env = {"_HPJ_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(["hpj", *words]), "COMP_CWORD": str(len(words))}
         done = home.process(env=env).ok()
         assert done.err == ""
         return [line.partition(",")[2] for line in done.out.splitlines() if line]
@@ -62,8 +58,6 @@ def test_a_script_for_each_shell_names_our_variable(hpj, shell):
 
 def test_bash_takes_its_script(home):
     line = f"source <({' '.join(HPJ)} completion bash) && complete -p hpj"
-    done = subprocess.run(
-        ["bash", "-c", line], env=home.process_environment(), capture_output=True, text=True
-    )
+    done = subprocess.run(["bash", "-c", line], env=home.process_environment(), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "_hpj_completion hpj" in done.stdout

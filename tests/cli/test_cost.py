@@ -41,18 +41,14 @@ def test_a_run_costs_its_nodes_for_its_time(home: Home, hpj: Hpj) -> None:
     assert (cost["run_id"], cost["currency"], cost["source"]) == ("one", "EUR", "records")
     assert 4 * 0.5 <= cost["node_hours"] * 3600 < 4 * 15
     assert 0 < cost["wasted_node_hours"] < cost["node_hours"]
-    assert [(price["instance_type"], price["source"]) for price in cost["prices"]] == [
-        (None, "configuration")
-    ]
+    assert [(price["instance_type"], price["source"]) for price in cost["prices"]] == [(None, "configuration")]
     assert 0 < cost["amount"] <= cost["node_hours"] * 3600 + 0.01
     text = hpj("cost", "one").ok().out
     assert "EUR (3,600.00 EUR an hour of a node, from the configuration)" in text
     (wasted,) = [line for line in text.splitlines() if line.startswith("wasted")]
     shown = hpj("show", "one").ok()
     assert wasted.split(None, 1)[1] in shown.out
-    assert (
-        shown.err == hpj("cost", "one").ok().err == "".join(f"note: {n}\n" for n in cost["notes"])
-    )
+    assert shown.err == hpj("cost", "one").ok().err == "".join(f"note: {n}\n" for n in cost["notes"])
     assert hpj("show", "one", "--json").ok().json["cost"]["amount"] == cost["amount"]
     assert "EUR" in hpj("runs").ok().out
     (row,) = hpj("runs", "--json").ok().json["runs"]
@@ -77,14 +73,9 @@ def test_arrays_count_and_a_cluster_that_is_named_twice_counts_once(home: Home, 
     cost = hpj("cost", "many", "--json").ok().json
     listed = hpj("runs").ok().out.splitlines()[1]
     assert f"{cost['amount']:,.2f} EUR" in listed
-    once, twice = (
-        hpj("usage", *("--cluster", "local") * times, "--json").ok().json["rows"]
-        for times in (1, 2)
-    )
+    once, twice = (hpj("usage", *("--cluster", "local") * times, "--json").ok().json["rows"] for times in (1, 2))
     assert once == twice
-    assert [(row["runs"], row["node_hours"]) for row in once] == [
-        (3, pytest.approx(cost["node_hours"], rel=0.2))
-    ]
+    assert [(row["runs"], row["node_hours"]) for row in once] == [(3, pytest.approx(cost["node_hours"], rel=0.2))]
     ended = hpj("jobs", "--ended", "--json").ok().json["jobs"]
     assert [(job["scheduler_id"], job["time_limit"]) for job in ended] == [("many", 300)]
     user = ended[0]["user"]
@@ -164,9 +155,7 @@ def test_a_cost_over_the_limit_is_confirmed_or_refused(
         ("[cost]\nconfirm_over = 50\nrefuse_over = 5", "must be more than confirm_over"),
     ],
 )
-def test_a_wrong_price_is_named_with_its_place(
-    home: Home, hpj: Hpj, text: str, message: str
-) -> None:
+def test_a_wrong_price_is_named_with_its_place(home: Home, hpj: Hpj, text: str, message: str) -> None:
     home.config.write_text(text)
     error = hpj("runs").err
     assert "config.toml:" in error
@@ -200,9 +189,7 @@ def test_bad_requests(home: Home, hpj: Hpj) -> None:
         assert message in done.err
 
 
-def test_a_second_local_cluster_is_local_and_one_that_is_gone_is_named(
-    home: Home, hpj: Hpj
-) -> None:
+def test_a_second_local_cluster_is_local_and_one_that_is_gone_is_named(home: Home, hpj: Hpj) -> None:
     second = '[clusters.loc2]\norchestrator = "local"\n'
     home.config.write_text(second)
     options = ("--cluster", "loc2", "--wait", "--no-project-files")
@@ -232,10 +219,7 @@ def test_the_days_of_usage_are_those_of_utc(hpj: Hpj, monkeypatch: pytest.Monkey
         until = f"{today - timedelta(days=1):%Y-%m-%d}"
         days = ("usage", "--since", first, "--until", until)
         report = hpj(*days, "--json").ok().json
-        assert (report["begin"], report["end"]) == (
-            f"{first}T00:00:00.000Z",
-            f"{until}T00:00:00.000Z",
-        )
+        assert (report["begin"], report["end"]) == (f"{first}T00:00:00.000Z", f"{until}T00:00:00.000Z")
         assert f"note: counted: {first} to {last} (UTC)" in hpj(*days).ok().err
         hours = hpj("usage", "--since", f"{first}T10:00-08:00", "--until", until).ok()
         assert f"note: counted: {first} 18:00 to {until} 00:00 (UTC)" in hours.err
@@ -249,9 +233,7 @@ def test_usage_links_to_the_costs_with_the_clusters_tag(
 ) -> None:
     monkeypatch.setenv("AWS_REGION", region)
     with home.config.open("a") as config:
-        config.write(
-            '[clusters.ml]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\ncommands = "/none"\n'
-        )
+        config.write('[clusters.ml]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\ncommands = "/none"\n')
     bills = hpj("usage", "--json").ok().json["bills"]
     assert [one["cluster"] for one in bills] == ["ml"] * has_console
     for one in bills:

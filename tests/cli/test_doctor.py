@@ -78,9 +78,7 @@ def test_storage_tells_paths_on_each_side(hpj, home):
     document = hpj("storage", "--json").ok().json
     assert document["partition"]["path"] == str(home.partition)
     assert document["partition"]["free"] > 0
-    assert (
-        document["clusters"][0]["here"] == document["clusters"][0]["there"] == str(home.partition)
-    )
+    assert document["clusters"][0]["here"] == document["clusters"][0]["there"] == str(home.partition)
     assert str(home.partition) in hpj("storage").ok().out
     assert not home.partition.exists()
 

@@ -12,9 +12,7 @@ import pytest
 from hyperpod_jlab.core.check import Check
 from hyperpod_jlab.features.doctor.service import redact, report
 
-UNREACHABLE = (
-    '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
-)
+UNREACHABLE = '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
 
 
 def keys(told):
@@ -94,9 +92,7 @@ def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
 def test_an_interrupted_job_is_cancelled_too(hpj, home):
     home.config.write_text("[clusters.local]\nslots = 1\n")
     _take_the_slot(hpj)
-    started = home.start(
-        "doctor", "--job", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    started = home.start("doctor", "--job", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         end = time.monotonic() + 40
         while len(home.bundles()) < 2:

@@ -41,14 +41,7 @@ def test_with_json_anywhere_the_last_line_of_stderr_is_the_error(hpj, words, mea
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["runs", "--limit", "many"],
-        ["runs", "--limit", "0"],
-        ["show"],
-        ["runs", "--limit"],
-        ["cancel"],
-    ],
+    "words", [["runs", "--limit", "many"], ["runs", "--limit", "0"], ["show"], ["runs", "--limit"], ["cancel"]]
 )
 def test_wrong_and_missing_values_are_usage_errors(hpj, words):
     told = hpj(*words, "--json")

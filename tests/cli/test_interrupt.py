@@ -105,9 +105,7 @@ def test_an_interrupt_while_the_bundle_is_made_tells_what_is_left(home):
     words = ["submit", "-c", "echo hi", "--run-id", "half", "--wait", "--no-project-files"]
     done = _python(home, _AFTER_THE_BUNDLE, *words)
     assert done.returncode == 130
-    assert done.stderr.splitlines()[0] == (
-        "interrupted while half was being submitted; it may be partly written"
-    )
+    assert done.stderr.splitlines()[0] == ("interrupted while half was being submitted; it may be partly written")
     assert "hpj show half" in done.stderr
     assert "to submit it again safely, run the same command with --run-id half" in done.stderr
     assert home.process("show", "half", "--json").ok().json["state"] == "failed"

@@ -80,24 +80,18 @@ def test_ranks_and_nodes_are_chosen(logs, words, ranks):
 def test_tail_since_and_grep(logs):
     assert logs("--rank", "1", "--tail", "2").ok().out == "1|rank 1 line 4\n1|end\n"
     assert logs("--rank", "1", "--tail", "0").ok().out == ""
-    assert (
-        logs("--grep", "line [24]$", "--rank", "0").ok().out == "0|rank 0 line 2\n0|rank 0 line 4\n"
-    )
+    assert logs("--grep", "line [24]$", "--rank", "0").ok().out == "0|rank 0 line 2\n0|rank 0 line 4\n"
     assert len(_numbers(logs("--since", "1h", "--rank", "0").ok().out)["0"]) == 6
     assert logs("--since", "2100-01-01T00:00", "--rank", "0").ok().out == ""
 
 
 def test_json_gives_one_object_a_line_and_each_cursor_goes_on_there(logs):
     objects = [json.loads(line) for line in logs("--json").ok().out.splitlines()]
-    assert all(
-        {"attempt", "node", "rank", "time", "line", "cursor"} <= found.keys() for found in objects
-    )
+    assert all({"attempt", "node", "rank", "time", "line", "cursor"} <= found.keys() for found in objects)
     middle = len(objects) // 2
     rest = logs("--json", "--cursor", objects[middle]["cursor"]).ok().out.splitlines()
     texts = [(found["rank"], found["line"]) for found in map(json.loads, rest)]
-    assert sorted(map(str, texts)) == sorted(
-        str((o["rank"], o["line"])) for o in objects[middle + 1 :]
-    )
+    assert sorted(map(str, texts)) == sorted(str((o["rank"], o["line"])) for o in objects[middle + 1 :])
     assert logs("--cursor", objects[-1]["cursor"]).ok().out == ""
 
 
@@ -105,10 +99,7 @@ def test_raw_gives_exact_bytes(done):
     home, run_id = done
     for words in (["--rank", "2"], ["--rank", "2", "-f"]):
         got = subprocess.run(
-            [*HPJ, "logs", run_id, "--raw", *words],
-            env=home.process_environment(),
-            capture_output=True,
-            check=True,
+            [*HPJ, "logs", run_id, "--raw", *words], env=home.process_environment(), capture_output=True, check=True
         ).stdout
         assert got == b"".join(b"rank 2 line %d\n" % n for n in range(5)) + b"raw \xff byte\n"
 
@@ -125,11 +116,7 @@ def test_raw_gives_exact_bytes(done):
         (["--raw", "--rank", "0-1"], 2, "--rank"),
         (["--raw", "--tail", "3"], 2, "--tail"),
         (["--attempt", "0"], 2, "--attempt"),
-        (
-            ["--node", "0", "--rank", "3"],
-            2,
-            "rank 3 is not on node 0 node 0 has the ranks 0-1",
-        ),
+        (["--node", "0", "--rank", "3"], 2, "rank 3 is not on node 0 node 0 has the ranks 0-1"),
         (["--node", "local-1", "--rank", "0-1"], 2, "none of these ranks is on node 1"),
         (["--rank", "0-99999999999"], 2, "--rank: the range 0-99999999999 goes beyond 999999999"),
         (["--rank", "0-999999"], 2, "longer than 100000"),
@@ -162,9 +149,7 @@ def test_a_terminal_gets_colours_and_a_pipe_none(done):
 def test_a_reader_that_stops_reading_ends_it_quietly(done):
     home, run_id = done
     line = f"{shlex.join(HPJ)} logs {run_id} | head -n 1; echo ${{PIPESTATUS[0]}}"
-    got = subprocess.run(
-        ["/bin/bash", "-c", line], env=home.process_environment(), capture_output=True, text=True
-    )
+    got = subprocess.run(["/bin/bash", "-c", line], env=home.process_environment(), capture_output=True, text=True)
     assert got.stderr == ""
     assert got.stdout.splitlines()[1] == "0"
 
@@ -262,9 +247,7 @@ def test_a_progress_bar_is_redrawn_on_a_terminal_and_shown_once_in_a_pipe(home):
 
 def test_files_of_the_test_are_in_its_home(done):
     home, run_id = done
-    assert Path(home.process("show", run_id, "--json").ok().json["bundle"]).is_relative_to(
-        home.root
-    )
+    assert Path(home.process("show", run_id, "--json").ok().json["bundle"]).is_relative_to(home.root)
 
 
 TORN = """
@@ -316,10 +299,7 @@ def test_marks_are_no_lines_that_are_asked_for(restarted):
     assert (found.out, found.err) == ("0|begin 1.0\n0|begin 2.0\n", "")
     assert "attempt" not in on_terminal(home, "logs", run_id, "--grep", "begin", "--rank", "0")
     found = home.process("logs", run_id, "--grep", "begin", "--rank", "0", "--json").ok()
-    assert [json.loads(line)["line"] for line in found.out.splitlines()] == [
-        "begin 1.0",
-        "begin 2.0",
-    ]
+    assert [json.loads(line)["line"] for line in found.out.splitlines()] == ["begin 1.0", "begin 2.0"]
 
 
 def test_a_cursor_of_another_run_is_refused(done, restarted, logs):

@@ -30,9 +30,7 @@ def _last_frame(shown: str) -> str:
     return shown.rpartition("\x1b[J")[2]
 
 
-@pytest.mark.parametrize(
-    ("end", "words"), [("true", ["succeeded"]), ("exit 3", ["failed", "reason exit code 3"])]
-)
+@pytest.mark.parametrize(("end", "words"), [("true", ["succeeded"]), ("exit 3", ["failed", "reason exit code 3"])])
 def test_the_last_frame_of_a_watched_run_is_its_end(home, end, words):
     command = f"for i in 1 2 3 4; do echo step $i/4 loss 2.$i; sleep 0.6; done; {end}"
     home.process("submit", "-c", command, "--run-id", "short").ok()
@@ -97,9 +95,7 @@ def test_the_newest_values_have_no_range_and_what_is_used_is_of_the_chosen_ranks
     assert last.splitlines()[1].split() == ["NUMBER", "RANK", "ATTEMPT", "STEP", "LAST"]
     assert last.splitlines()[2].split() == ["loss", "0", "1", "2", "2"]
     one = hpj("metrics", "used", "--rank", "7").ok()
-    assert [line.split("  ")[0] for line in one.out.splitlines()] == [
-        *("used", "", "USED", "CPUs busy", "memory")
-    ]
+    assert [line.split("  ")[0] for line in one.out.splitlines()] == [*("used", "", "USED", "CPUs busy", "memory")]
     assert one.err.startswith("no numbers of rank 7")
     assert "USED" not in hpj("metrics", "used", "--name", "loss").ok().out
 

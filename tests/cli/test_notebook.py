@@ -140,9 +140,7 @@ def test_a_notebook_that_was_redirected_into_a_file_is_replaced(home: Home, hpj:
 
 def test_ids_and_kernels_that_nbformat_refuses_are_replaced(home: Home, hpj: Hpj):
     document = notebook("1", "2", "3", "4")
-    for cell, cell_id in zip(
-        document["cells"], ("same", "same", "with space", "fine"), strict=True
-    ):
+    for cell, cell_id in zip(document["cells"], ("same", "same", "with space", "fine"), strict=True):
         cell["id"] = cell_id
     # Half of a character, no text at all, and a type of cell that nbformat does not know.
     document["cells"] += [
@@ -177,19 +175,14 @@ def test_ranks_and_attempts(home: Home, hpj: Hpj):
     ):
         document = json.loads(hpj("notebook", "two", "-o", "-", *words).ok().out)
         assert texts(document)[0] == text
-    failed = json.loads(
-        hpj("notebook", "two", "-o", "-", "--rank", "1", "--attempt", "1").ok().out
-    )["cells"][1]
+    failed = json.loads(hpj("notebook", "two", "-o", "-", "--rank", "1", "--attempt", "1").ok().out)["cells"][1]
     assert (failed["outputs"][0]["ename"], failed["outputs"][0]["evalue"]) == ("ValueError", "once")
     killed = json.loads(hpj("notebook", "two", "-o", "-", "--attempt", "1").ok().out)
     assert killed["metadata"]["hyperpod"]["state"] == "failed"
     (*_, end) = killed["cells"][2]["outputs"]
     assert end["traceback"] == [f"The attempt ended in this cell: {end['evalue']}"]
     assert "raised ValueError" in end["evalue"]
-    for words, message in (
-        (("--rank", "2"), "two has no rank 2"),
-        (("--attempt", "3"), "two has no attempt 3"),
-    ):
+    for words, message in ((("--rank", "2"), "two has no rank 2"), (("--attempt", "3"), "two has no attempt 3")):
         wrong = hpj("notebook", "two", "-o", "-", *words)
         assert (wrong.code, message in wrong.err) == (3, True)
 
@@ -235,18 +228,7 @@ def test_only_notebooks_have_one(home: Home, hpj: Hpj):
 
 def test_parameters_are_typed(home: Home, hpj: Hpj):
     (home.work / "p.ipynb").write_text(json.dumps(notebook("1")))
-    given = [
-        "a=1",
-        "b=0.5",
-        "c=true",
-        "d=None",
-        "e=text",
-        "f=[1, 2]",
-        'g="1"',
-        "h=a=b",
-        "i=",
-        "j=NaN",
-    ]
+    given = ["a=1", "b=0.5", "c=true", "d=None", "e=text", "f=[1, 2]", 'g="1"', "h=a=b", "i=", "j=NaN"]
     words = [word for one in given for word in ("-p", one)]
     hpj("submit", "p.ipynb", "--run-id", "typed", "--no-project-files", *words).ok()
     assert hpj("--json", "show", "typed").ok().json["spec"]["source"]["parameters"] == {

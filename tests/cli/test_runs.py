@@ -97,9 +97,7 @@ def test_show_tells_the_first_error_with_its_traceback(hpj, home):
     assert "in inner" in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "found"), [("last", "other-c"), ("oth", "other-c"), ("a", "run-a")]
-)
+@pytest.mark.parametrize(("name", "found"), [("last", "other-c"), ("oth", "other-c"), ("a", "run-a")])
 def test_a_run_may_be_named_by_a_part(look, name, found):
     assert look("show", name, "--json").ok().json["run_id"] == found
 
@@ -121,9 +119,7 @@ def test_a_run_that_is_not_there_is_3(look, command):
     assert (told.code, told.error["code"]) == (3, "no_such_run")
 
 
-@pytest.mark.parametrize(
-    ("text", "code"), [("{", "damaged"), ('{"format": 99}', "newer_format"), ("", "damaged")]
-)
+@pytest.mark.parametrize(("text", "code"), [("{", "damaged"), ('{"format": 99}', "newer_format"), ("", "damaged")])
 def test_a_damaged_bundle_is_shown_as_such_and_the_others_still_listed(hpj, text, code):
     hpj("submit", "-c", "true", "--run-id", "good").ok()
     bad = hpj("submit", "-c", "true", "--run-id", "bad", "--wait", "--json").ok().json

@@ -19,9 +19,7 @@ def test_it_is_said_before_and_after(hpj, space):
     findings = hpj("submit", "-c", "true", "--dry-run", "--json").ok().json["findings"]
     (said,) = [one for one in findings if one["code"] == "shared_space"]
     assert said["level"] == "info"
-    assert said["message"].startswith(
-        "the run acts as the shared space vision: all its users can see"
-    )
+    assert said["message"].startswith("the run acts as the shared space vision: all its users can see")
     run = hpj("submit", "-c", "true", "--wait", "--json").ok().json
     assert run["space"] == "vision"
     assert hpj("runs", "--json").ok().json["runs"][0]["space"] == "vision"

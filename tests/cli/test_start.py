@@ -21,9 +21,7 @@ def test_root_help_lists_every_command_and_loads_nothing_heavy(home):
         "import sys; from hyperpod_jlab.cli.main import main; main(['--help']); "
         f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=home.process_environment()
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home.process_environment())
     assert "loaded: []" in done.stdout
     assert all(f"  {name} " in done.stdout for name in NAMES)
 

@@ -23,20 +23,14 @@ def user_home(home, monkeypatch):
 
 def test_a_partition_that_is_a_folder_of_this_machine(hpj, home):
     partition = hpj("storage", "--json").ok().json["partition"]
-    assert (partition["exists"], partition["isolation"], partition["writable"]) == (False,) + (
-        None,
-    ) * 2
+    assert (partition["exists"], partition["isolation"], partition["writable"]) == (False,) + (None,) * 2
     assert "not created yet" in hpj("storage").ok().out
     assert not home.partition.exists()
     hpj("submit", "-c", "true", "--wait").ok()
     told = hpj("storage", "--json").ok().json
     partition = told["partition"]
     assert partition["isolation"]["level"] == "real_identity"
-    assert (partition["writable"], partition["read_only"], partition["open_to_others"]) == (
-        True,
-        False,
-        False,
-    )
+    assert (partition["writable"], partition["read_only"], partition["open_to_others"]) == (True, False, False)
     (disk,) = [one for one in told["file_systems"] if one["runs_go_here"]]
     assert (disk["path"], disk["network"], disk["isolation"]) == (partition["mount"], False, None)
     assert told["clusters"][0]["side"] == "here"
@@ -159,9 +153,7 @@ def test_runs_of_an_older_version_are_moved_when_asked(hpj, home):
     (home.partition / ".hyperpod").chmod(0o1777)
     assert [run["run_id"] for run in hpj("runs", "--json").ok().json["runs"]] == ["old"]
     assert "storage migrate" in hpj("storage", "--no-aws").ok().err
-    (layout,) = (
-        one for one in hpj("doctor", "--json").ok().json["checks"] if one["key"] == "layout"
-    )
+    (layout,) = (one for one in hpj("doctor", "--json").ok().json["checks"] if one["key"] == "layout")
     assert (layout["level"], layout["fix"]) == ("warn", "hpj storage migrate")
     time.sleep(1.1)  # the shortest age that can be asked for is a second
     told = hpj("clean", "--older", "1s", "--yes")

@@ -33,8 +33,7 @@ class Lustre:
         patch.setenv("LFS_STATES", str(self._table))
         mounts = root / "mountinfo"
         mounts.write_text(
-            "22 1 259:1 / / rw - ext4 /dev/root rw\n"
-            f"30 22 0:40 / {self.folder} rw - lustre 10.0.1.2@tcp:/x/alice rw\n"
+            f"22 1 259:1 / / rw - ext4 /dev/root rw\n30 22 0:40 / {self.folder} rw - lustre 10.0.1.2@tcp:/x/alice rw\n"
         )
         patch.setenv("HYPERPOD_MOUNT_TABLE", str(mounts))
 
@@ -146,11 +145,7 @@ def test_one_bad_file_of_many_stops_no_other(hpj, lustre):
     paths.insert(2, lustre.add("bad", RELEASED, bad="No space left on device"))
     told = hpj("storage", "hydrate", "--json", *paths)
     assert told.code == 2
-    assert [one["done"] for one in told.json["files"]] == [
-        *["asked"] * 2,
-        "refused",
-        *["asked"] * 2,
-    ]
+    assert [one["done"] for one in told.json["files"]] == [*["asked"] * 2, "refused", *["asked"] * 2]
     assert "No space left on device" in told.error["message"]
 
 

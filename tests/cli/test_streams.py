@@ -36,9 +36,7 @@ def _shell(home, redirection: str, *words: str, **variables: str):
 
 
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(
-    "words", [SUBMIT, (*SUBMIT, "--wait"), (*SUBMIT, "--follow"), ("clean",), ("runs",)]
-)
+@pytest.mark.parametrize("words", [SUBMIT, (*SUBMIT, "--wait"), (*SUBMIT, "--follow"), ("clean",), ("runs",)])
 def test_closed_streams_are_no_matter(home, redirection, words):
     done = _shell(home, redirection, *words)
     assert done.returncode == 0, done.stderr

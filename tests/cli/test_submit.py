@@ -34,15 +34,7 @@ def test_json_prints_one_run(hpj):
     run = hpj("submit", "-c", "true", "--name", "quick", "--json").ok().json
     assert run["name"] == "quick"
     assert run["state"] in {"submitting", "waiting", "running", "succeeded"}
-    assert {
-        "run_id",
-        "cluster",
-        "orchestrator",
-        "user",
-        "queue",
-        "reason",
-        "reason_code",
-    } <= run.keys()
+    assert {"run_id", "cluster", "orchestrator", "user", "queue", "reason", "reason_code"} <= run.keys()
     assert {"exit_code", "submitted_at", "started_at", "ended_at", "scheduler_id"} <= run.keys()
     assert {"parent", "bundle", "attempts"} <= run.keys()
 
@@ -55,9 +47,7 @@ def test_follow_prints_the_logs_and_the_last_word(home):
 
 
 def test_follow_of_a_failure_names_the_rank_and_where_its_traceback_is(hpj, home):
-    write_notebook(
-        home.work / "n.ipynb", "import os", "x = 1\nassert os.environ['RANK'] == '0', 'not me'"
-    )
+    write_notebook(home.work / "n.ipynb", "import os", "x = 1\nassert os.environ['RANK'] == '0', 'not me'")
     words = ("submit", "n.ipynb", "--processes-per-node", "2", "--launcher", "python", "--follow")
     done = hpj(*words)
     assert done.code == 1
@@ -103,21 +93,14 @@ def test_a_secret_arrives_and_is_shown_nowhere(hpj, home, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "very-secret-word")
     done = hpj("submit", "-c", "echo ${#HF_TOKEN}", "--secret", "HF_TOKEN", "--follow").ok()
     assert done.out == "0|16\n"
-    assert (
-        "very-secret-word"
-        not in hpj("submit", "-c", "true", "--secret", "HF_TOKEN", "--dry-run").out
-    )
+    assert "very-secret-word" not in hpj("submit", "-c", "true", "--secret", "HF_TOKEN", "--dry-run").out
     assert "very-secret-word" not in hpj("show", "last", "--json").ok().out
     texts = [path.read_bytes() for path in home.partition.rglob("*") if path.is_file()]
     assert not any(b"very-secret-word" in text for text in texts)
 
 
 def test_options_go_over_the_spec_file(hpj, home):
-    spec = {
-        "source": {"kind": "command", "command": "echo $A $1"},
-        "name": "filed",
-        "args": ["old"],
-    }
+    spec = {"source": {"kind": "command", "command": "echo $A $1"}, "name": "filed", "args": ["old"]}
     spec["environment"] = {"variables": {"A": "1"}}
     (home.work / "run.json").write_text(json.dumps(spec))
     (home.work / "run.toml").write_text(

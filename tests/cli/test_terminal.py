@@ -58,9 +58,7 @@ def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, opti
     home = make_home(tmp_path, slots=1)
     quick = ("submit", "--no-project-files", "-c")
     home.process(*quick, "sleep 60", "--name", "long", "--run-id", "long").ok()
-    waiting = home.start(
-        *quick, "true", option, "--run-id", "second", stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    waiting = home.start(*quick, "true", option, "--run-id", "second", stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     assert waiting.stderr is not None
     assert waiting.stderr.readline() == b"second\n"
     assert b"--- waiting for long" in waiting.stderr.readline()

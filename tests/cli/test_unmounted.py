@@ -13,9 +13,7 @@ pytestmark = pytest.mark.local
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("space") / "disk"
-    return on_small_disk(
-        "tests.cli.unmounted", "-", folder, options="size=64m,mode=755", timeout=240
-    )
+    return on_small_disk("tests.cli.unmounted", "-", folder, options="size=64m,mode=755", timeout=240)
 
 
 EVERY_LINE = [f"line {number}" for number in range(1, LINES + 1)]
@@ -36,9 +34,7 @@ def test_the_log_socket_goes_on_too(told):
 
 
 def test_meanwhile_nothing_is_said_to_be_gone_and_nothing_is_written_below_the_mount(told):
-    assert told["gone"]["commands"] == dict.fromkeys(
-        ("runs", "show", "submit", "link"), "storage_gone"
-    )
+    assert told["gone"]["commands"] == dict.fromkeys(("runs", "show", "submit", "link"), "storage_gone")
     assert told["gone"]["rest"] == [[507, "storage_gone"]] * 2
     assert told["gone"]["left"] == []
 
@@ -50,9 +46,7 @@ def test_server_index_and_run_survive(told):
 
 
 def test_one_that_can_only_be_read_takes_no_run_and_shows_what_it_has(tmp_path):
-    told = on_small_disk(
-        *("tests.cli.unmounted", "read-only", tmp_path / "disk"), options="size=64m,mode=755"
-    )
+    told = on_small_disk(*("tests.cli.unmounted", "read-only", tmp_path / "disk"), options="size=64m,mode=755")
     code, out, error = told["refused"]
     assert (code, out, error["code"]) == (2, "", "storage_read_only")
     assert "read-only" in error["message"]

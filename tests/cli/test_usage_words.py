@@ -32,9 +32,7 @@ def test_other_accelerators_and_a_signal_without_a_name():
     assert format_usage(usage).startswith("0.5 accelerator-hours, ended by signal 99 (")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(42, "0.0117"), (45_000, "12.5"), (3600 * 12_345, "12345")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(42, "0.0117"), (45_000, "12.5"), (3600 * 12_345, "12345")])
 def test_hours(seconds, text):
     assert hours(seconds) == text
 

@@ -58,9 +58,7 @@ class Space:
         subprocess.run(["umount", "--lazy", self.point], check=True)
 
     def hpj(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*HPJ, *words], capture_output=True, text=True, cwd=self.root / "work", timeout=TIMEOUT
-        )
+        return subprocess.run([*HPJ, *words], capture_output=True, text=True, cwd=self.root / "work", timeout=TIMEOUT)
 
     def code(self, *words: str) -> str:
         """The code of the error that a command ends with."""
@@ -83,13 +81,7 @@ class Server:
     """A Jupyter server with this extension."""
 
     def __init__(self, space: Space) -> None:
-        words = [
-            "--no-browser",
-            "--allow-root",
-            "--ip=127.0.0.1",
-            "--port=0",
-            "--ServerApp.port_retries=50",
-        ]
+        words = ["--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", "--ServerApp.port_retries=50"]
         self._info = space.root / "runtime"
         os.environ["JUPYTER_RUNTIME_DIR"] = str(self._info)
         self._log = (space.root / "server.log").open("wb")
@@ -199,10 +191,7 @@ def while_gone(space: Space, server: Server, run_id: str) -> dict[str, Any]:
                 "link": ("storage", "link", "some-link"),
             }.items()
         },
-        "rest": [
-            [status, answer["code"]]
-            for status, answer in (server.get("runs"), server.get(f"runs/{run_id}"))
-        ],
+        "rest": [[status, answer["code"]] for status, answer in (server.get("runs"), server.get(f"runs/{run_id}"))],
         "left": sorted(path.name for path in space.point.iterdir()),
     }
 
@@ -217,11 +206,7 @@ def read_only(space: Space) -> dict[str, Any]:
     files = sorted(str(path) for path in space.real.rglob("*"))
     refused = space.hpj("submit", "-c", "true", "--json")
     return {
-        "refused": [
-            refused.returncode,
-            refused.stdout,
-            json.loads(refused.stderr.splitlines()[-1]),
-        ],
+        "refused": [refused.returncode, refused.stdout, json.loads(refused.stderr.splitlines()[-1])],
         "left": sorted(str(path) for path in space.real.rglob("*")) == files,
         "listed": [one["state"] for one in json.loads(space.hpj("runs", "--json").stdout)["runs"]],
         "log": space.hpj("logs", run_id).stdout,

@@ -58,11 +58,7 @@ class Stack:
 
     def of_type(self, kind: str) -> dict[str, Any]:
         """Properties of all resources of a type, by name."""
-        return {
-            name: self.properties(name)
-            for name, one in self.resources.items()
-            if one["Type"] == kind
-        }
+        return {name: self.properties(name) for name, one in self.resources.items() if one["Type"] == kind}
 
 
 def load(name: str) -> dict[str, Any]:
@@ -80,20 +76,14 @@ def resolve(name: str, place: Place | None = None, **parameters: Any) -> Stack:
     return resolve_template(load(name), place, **parameters)
 
 
-def resolve_template(
-    template: Mapping[str, Any], place: Place | None = None, **parameters: Any
-) -> Stack:
+def resolve_template(template: Mapping[str, Any], place: Place | None = None, **parameters: Any) -> Stack:
     """A template with these parameters; see `resolve`."""
     place = place or Place()
     values = _Values(template, place, _checked(template.get("Parameters", {}), parameters))
     values.check_rules()
-    resources = {
-        name: values.of(one) for name, one in template["Resources"].items() if values.is_there(one)
-    }
+    resources = {name: values.of(one) for name, one in template["Resources"].items() if values.is_there(one)}
     outputs = {
-        name: values.of(one["Value"])
-        for name, one in template.get("Outputs", {}).items()
-        if values.is_there(one)
+        name: values.of(one["Value"]) for name, one in template.get("Outputs", {}).items() if values.is_there(one)
     }
     return Stack(template, resources, outputs)
 
@@ -120,9 +110,7 @@ def _checked(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
 class _Values:
     """What stands in a template, as values."""
 
-    def __init__(
-        self, template: Mapping[str, Any], place: Place, parameters: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, template: Mapping[str, Any], place: Place, parameters: Mapping[str, Any]) -> None:
         self._template = template
         self._place = place
         self._known = {**place.pseudo, **parameters}
@@ -147,9 +135,7 @@ class _Values:
             if len(given) == 1:
                 ((name, inside),) = given.items()
                 # "Condition" is a function among conditions, and the name of an element in policies.
-                if name in self._functions and not (
-                    name == "Condition" and isinstance(inside, Mapping)
-                ):
+                if name in self._functions and not (name == "Condition" and isinstance(inside, Mapping)):
                     return self._functions[str(name)](inside)
             found = {str(key): self.of(value) for key, value in given.items() if key != "Condition"}
             if isinstance(given.get("Condition"), Mapping):
@@ -226,8 +212,6 @@ _ARNS = {
 def _attribute_of(name: str, attribute: str, kind: str, place: Place) -> str:
     """What GetAtt says of a resource."""
     if attribute == "Arn" and kind in _ARNS:
-        said = _ARNS[kind].format(
-            region=place.region, account=place.account, name=_name_of(name, kind, place)
-        )
+        said = _ARNS[kind].format(region=place.region, account=place.account, name=_name_of(name, kind, place))
         return f"arn:{place.partition}:{said}"
     return f"{name}.{attribute}"

@@ -16,9 +16,7 @@ def test_alerts_go_to_the_address_and_the_topic():
     assert made["Budget"]["BudgetLimit"] == {"Amount": "5000", "Unit": "USD"}
     assert made["Budget"]["CostFilters"] == {"TagKeyValue": ["user:ClusterName$ml-cluster"]}
     alerts = made["NotificationsWithSubscribers"]
-    told = [
-        (one["NotificationType"], one["Threshold"]) for one in (x["Notification"] for x in alerts)
-    ]
+    told = [(one["NotificationType"], one["Threshold"]) for one in (x["Notification"] for x in alerts)]
     assert told == [("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100)]
     email = {"SubscriptionType": "EMAIL", "Address": "team@example.com"}
     topic = {"SubscriptionType": "SNS", "Address": TOPIC}

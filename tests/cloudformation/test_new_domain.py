@@ -58,9 +58,7 @@ def test_all_of_it_in_every_combination(mode, file_system, cluster):
     roles = nested(stack, "Roles")
     assert bool(roles.of_type("AWS::EKS::AccessEntry")) is bool(cluster)
     ports = {
-        one["FromPort"]
-        for one in stack.of_type("AWS::EC2::SecurityGroupIngress").values()
-        if one["GroupId"] == GROUP
+        one["FromPort"] for one in stack.of_type("AWS::EC2::SecurityGroupIngress").values() if one["GroupId"] == GROUP
     }
     assert ports == ({443} if cluster else {22, 6817})
 
@@ -129,9 +127,7 @@ def services_called():
     features = [one for one in FEATURES if one.name != "admin-facts"]
     called = {one.action.partition(":")[0] for feature in features for one in feature.permissions}
     for script in (ROOT / "lifecycle-configs").rglob("*.sh"):
-        called |= set(
-            re.findall(r"^[^#]*\baws ([a-z0-9]+) [a-z]", script.read_text(), re.MULTILINE)
-        )
+        called |= set(re.findall(r"^[^#]*\baws ([a-z0-9]+) [a-z]", script.read_text(), re.MULTILINE))
     return called
 
 
@@ -154,9 +150,7 @@ ALWAYS = needed() - OF_EKS - {"s3"}
 )
 def test_endpoints_are_those_of_what_is_called(given, expected):
     made_for = made(**given).of_type("AWS::EC2::VPCEndpoint").values()
-    assert {
-        one["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for one in made_for
-    } == expected
+    assert {one["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for one in made_for} == expected
     assert all(one.get("PrivateDnsEnabled", True) for one in made_for)
 
 
@@ -186,12 +180,7 @@ def test_what_nested_templates_are_given_they_know(name):
     assert set(given["Parameters"]) <= set(declared)
     # The same word has the same meaning and the same limits in both.
     for parameter, one in load("new-domain.yaml")["Parameters"].items():
-        if parameter in declared and parameter in {
-            "PartitionMode",
-            "SharedPath",
-            "Folders",
-            "Image",
-        }:
+        if parameter in declared and parameter in {"PartitionMode", "SharedPath", "Folders", "Image"}:
             assert one.get("AllowedPattern") == declared[parameter].get("AllowedPattern")
             assert one.get("AllowedValues") == declared[parameter].get("AllowedValues")
             assert one.get("Default") == declared[parameter].get("Default")

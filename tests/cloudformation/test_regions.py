@@ -20,9 +20,7 @@ TEMPLATES = sorted(path.name for path in FOLDER.glob("*.yaml"))
 
 
 def types(name):
-    return {
-        one["Type"] for one in load(name)["Resources"].values() if one["Type"].startswith("AWS::")
-    }
+    return {one["Type"] for one in load(name)["Resources"].values() if one["Type"].startswith("AWS::")}
 
 
 def missing():
@@ -67,9 +65,5 @@ def test_every_parameter_is_explained_and_in_a_group(name):
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_no_partition_and_no_region_is_written_down(name):
     text = (FOLDER / name).read_text(encoding="utf-8")
-    assert not re.findall(
-        r"^(?!.*(Description|AllowedPattern|ConstraintDescription)).*arn:aws[:-]",
-        text,
-        re.MULTILINE,
-    )
+    assert not re.findall(r"^(?!.*(Description|AllowedPattern|ConstraintDescription)).*arn:aws[:-]", text, re.MULTILINE)
     assert "us-east-1" not in text

@@ -12,36 +12,17 @@ import pytest
 from cfnlint.data import AdditionalSpecs
 from cfnlint.helpers import load_resource
 
-from hyperpod_jlab.admin.lambdas.settings import (
-    CLUSTER_PERMISSION,
-    EKS_PERMISSION,
-    Function,
-    rights,
-)
+from hyperpod_jlab.admin.lambdas.settings import CLUSTER_PERMISSION, EKS_PERMISSION, Function, rights
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
-from scripts.make_templates import (
-    BLOCKS,
-    NO_SMALLER,
-    cluster_features,
-    domain_features,
-    reading_features,
-)
+from scripts.make_templates import BLOCKS, NO_SMALLER, cluster_features, domain_features, reading_features
 from testbed.aws.iam import Asked, Policy, decide
 from tests.admin.conftest import DOMAIN
 from tests.aws.conftest import KEY, REGION, prometheus
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import RUNS
 from tests.cloudformation.conftest import BY_JOBS, document, statements_of, wired
-from tests.cloudformation.resolving import (
-    ACCOUNT,
-    FOLDER,
-    Place,
-    RefusedError,
-    Stack,
-    load,
-    resolve,
-)
+from tests.cloudformation.resolving import ACCOUNT, FOLDER, Place, RefusedError, Stack, load, resolve
 
 __all__ = ["prometheus"]
 
@@ -68,9 +49,7 @@ def granted(statements):
         for one in statements
         if one["Effect"] == "Allow"
         for action in one["Action"]
-        for resource in (
-            one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]]
-        )
+        for resource in (one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]])
     }
 
 
@@ -212,9 +191,7 @@ def test_policies_are_such_as_iam_takes(partition):
 def test_access_to_eks_without_cluster_admin():
     stack = roles(**ON_EKS, AdminPrincipalArns="arn:aws:iam::123456789012:role/Admins")
     access = stack.properties("UserAccess")
-    scopes = {
-        one["PolicyArn"].rpartition("/")[2]: one["AccessScope"] for one in access["AccessPolicies"]
-    }
+    scopes = {one["PolicyArn"].rpartition("/")[2]: one["AccessScope"] for one in access["AccessPolicies"]}
     assert scopes == {
         "AmazonSagemakerHyperpodTrainingPolicy": {"Type": "namespace", "Namespaces": ["team-a", "team-b"]},
         "AmazonSagemakerHyperpodUserClusterPolicy": {"Type": "cluster"},
@@ -246,9 +223,7 @@ def test_the_admins_role_is_for_those_who_are_named():
     assert len(statement["Principal"]["AWS"]) == 2
 
 
-def test_a_space_under_the_data_scientists_resolved_policy(
-    endpoint, no_aws, tmp_path, home, prometheus, hpj
-):
+def test_a_space_under_the_data_scientists_resolved_policy(endpoint, no_aws, tmp_path, home, prometheus, hpj):
     """Each feature is run as in Studio; all that is refused are EKS clusters other than the one that the stack names."""
     account = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
     place = Place(account=endpoint.account.account_id)
@@ -271,9 +246,7 @@ def test_a_space_under_the_data_scientists_resolved_policy(
     assert {call.action for call in endpoint.calls} > {"sagemaker:DescribeCluster"}
 
 
-def test_an_admin_under_the_admins_resolved_policy(
-    endpoint, no_aws, tmp_path, home, prometheus, hpj
-):
+def test_an_admin_under_the_admins_resolved_policy(endpoint, no_aws, tmp_path, home, prometheus, hpj):
     """Nothing is refused, above all not the tags of what is made: IAM asks about each resource by itself."""
     account = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
     stack = roles(place=Place(account=endpoint.account.account_id), DomainId="d-example")

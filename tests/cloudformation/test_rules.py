@@ -63,11 +63,7 @@ Resources:
     Properties: { Runtime: python3.12, %s }
 %s
 """
-NOT_BOOL = (
-    "LoggingConfig: { LogGroup: x }",
-    "DeadLetterConfig: { TargetArn: x }",
-    "ReservedConcurrentExecutions: 1",
-)
+NOT_BOOL = ("LoggingConfig: { LogGroup: x }", "DeadLetterConfig: { TargetArn: x }", "ReservedConcurrentExecutions: 1")
 SOURCE = """
   Source:
     Type: AWS::Lambda::EventSourceMapping

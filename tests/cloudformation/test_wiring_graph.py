@@ -13,14 +13,7 @@ from cfnlint.template import Template
 
 from testbed.aws.iam import Asked, Policy, decide
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
-from tests.cloudformation.conftest import (
-    BY_JOBS,
-    IMAGE,
-    WIRE,
-    document,
-    statements_of,
-    wired,
-)
+from tests.cloudformation.conftest import BY_JOBS, IMAGE, WIRE, document, statements_of, wired
 from tests.cloudformation.patterns import matches
 from tests.cloudformation.resolving import ACCOUNT, RefusedError, load
 
@@ -43,9 +36,7 @@ EVENT: dict[str, Any] = {
         "eventName": "CreateUserProfile",
         "awsRegion": "us-west-2",
         "requestParameters": {"domainId": DOMAIN, "userProfileName": "dora", "tags": []},
-        "responseElements": {
-            "userProfileArn": f"arn:aws:sagemaker:us-west-2:123456789012:user-profile/{DOMAIN}/dora"
-        },
+        "responseElements": {"userProfileArn": f"arn:aws:sagemaker:us-west-2:123456789012:user-profile/{DOMAIN}/dora"},
         "requestID": "6f1c1f0e-0000-4000-8000-000000000002",
         "eventID": "6f1c1f0e-0000-4000-8000-000000000003",
         "readOnly": False,
@@ -111,10 +102,7 @@ def test_what_the_functions_are_told(mode, folders):
     assert {name: wiring[name] for name in told} == told
     assert wiring["Reconciled"] == "true"
     assert wiring["ServiceToken"].endswith(":function:wiring-WiringFunction")
-    as_variables = {
-        "HPJ_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): value
-        for name, value in told.items()
-    }
+    as_variables = {"HPJ_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): value for name, value in told.items()}
     for name in ("NewProfileFunction", "ReconcileFunction"):
         assert stack.properties(name)["Environment"]["Variables"] == as_variables
     entries = stack.of_type("AWS::EKS::AccessEntry")
@@ -169,9 +157,7 @@ def test_from_event_to_function_and_what_becomes_of_failures():
     stack = wired()
     rule, source = stack.properties("NewProfileRule"), stack.properties("NewProfileSource")
     (target,) = rule["Targets"]
-    queue, dead = (
-        f"arn:aws:sqs:us-west-2:123456789012:wiring-{one}" for one in ("NewProfiles", "DeadLetters")
-    )
+    queue, dead = (f"arn:aws:sqs:us-west-2:123456789012:wiring-{one}" for one in ("NewProfiles", "DeadLetters"))
     assert (target["Arn"], source["EventSourceArn"]) == (queue, queue)
     assert source["FunctionName"] == "wiring-NewProfileFunction"
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -182,10 +168,7 @@ def test_from_event_to_function_and_what_becomes_of_failures():
     assert function["ReservedConcurrentExecutions"] >= source["ScalingConfig"]["MaximumConcurrency"]
     (allowed, _) = stack.properties("QueuePolicy")["PolicyDocument"]["Statement"]
     sources = allowed["Condition"]["ArnEquals"]["aws:SourceArn"]
-    assert [one.rpartition("/")[2] for one in sources] == [
-        "wiring-NewProfileRule",
-        "wiring-ReconcileRule",
-    ]
+    assert [one.rpartition("/")[2] for one in sources] == ["wiring-NewProfileRule", "wiring-ReconcileRule"]
     alarm = stack.properties("NotWired")
     assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": "DeadLetters.QueueName"}]
 
@@ -204,14 +187,10 @@ def test_a_key_and_a_topic():
         assert queue["KmsMasterKeyId"] == key
         assert "SqsManagedSseEnabled" not in queue
     assert {one["KmsKeyId"] for one in stack.of_type("AWS::Logs::LogGroup").values()} == {key}
-    assert {
-        tuple(one["AlarmActions"]) for one in stack.of_type("AWS::CloudWatch::Alarm").values()
-    } == {(topic,)}
+    assert {tuple(one["AlarmActions"]) for one in stack.of_type("AWS::CloudWatch::Alarm").values()} == {(topic,)}
     plain = wired()
     assert all(queue["SqsManagedSseEnabled"] for queue in plain.of_type("AWS::SQS::Queue").values())
-    assert not any(
-        "AlarmActions" in one for one in plain.of_type("AWS::CloudWatch::Alarm").values()
-    )
+    assert not any("AlarmActions" in one for one in plain.of_type("AWS::CloudWatch::Alarm").values())
 
 
 @pytest.mark.parametrize(

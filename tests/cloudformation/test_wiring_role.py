@@ -50,9 +50,7 @@ def run(disk):
         words = []
         for wiring in (made, WiredTarget(DOMAIN, FILE_SYSTEM).empty_request()):
             try:
-                outcome = asyncio.run(
-                    converge(wiring, Limit(FiveMinutes()), LocalFolderProvisioner(disk))
-                )
+                outcome = asyncio.run(converge(wiring, Limit(FiveMinutes()), LocalFolderProvisioner(disk)))
             except HyperpodError as error:
                 words.append(str(error))
             else:
@@ -106,9 +104,7 @@ def test_no_other_domain_can_be_changed(account, endpoint, hpj, disk):
     other = "d-other"
     account.domains[other] = Domain(subnets=[SUBNET])
     account.profiles[other, "mallory"] = Profile()
-    account.networks[REGION].add(
-        SecurityGroup("sg-0ccccccccccccccccc", f"security-group-for-inbound-nfs-{other}")
-    )
+    account.networks[REGION].add(SecurityGroup("sg-0ccccccccccccccccc", f"security-group-for-inbound-nfs-{other}"))
     grant(endpoint, account, statements_of(wired(), "FunctionRole"))
     words = ("--domain", other, "--file-system", FILE_SYSTEM, "--partition-mode", "shared")
     done = hpj("admin", "apply", *words, "--mounted-at", str(disk), "--yes", "--json")
@@ -135,19 +131,10 @@ SOMEWHERE = f"{REGION}:{ACCOUNT}"
                 ("sagemaker:DeleteTags", f"sagemaker:{SOMEWHERE}:domain/{DOMAIN}"),
                 ("ec2:CreateTags", f"ec2:{SOMEWHERE}:network-interface/eni-1"),
             )
-            for tags, expected in (
-                (("hyperpod-jlab",), True),
-                (("hyperpod-jlab", "team"), False),
-                (("team",), False),
-            )
+            for tags, expected in ((("hyperpod-jlab",), True), (("hyperpod-jlab", "team"), False), (("team",), False))
         ),
         ("sagemaker:AddTags", f"sagemaker:{SOMEWHERE}:domain/{DOMAIN}", {}, False),
-        (
-            "sagemaker:AddTags",
-            f"sagemaker:{SOMEWHERE}:cluster/abc",
-            {"aws:TagKeys": ("hyperpod-jlab",)},
-            False,
-        ),
+        ("sagemaker:AddTags", f"sagemaker:{SOMEWHERE}:cluster/abc", {"aws:TagKeys": ("hyperpod-jlab",)}, False),
     ],
 )
 def test_what_the_role_may_and_may_not(action, resource, context, expected):
@@ -160,9 +147,7 @@ def test_lambda_makes_interfaces_and_the_functions_code_does_not():
     stack = wired(SubnetIds="subnet-1,subnet-2", SecurityGroupIds="sg-1")
     assert stack.properties("WiringFunction")["VpcConfig"]["SubnetIds"] == ["subnet-1", "subnet-2"]
     policy = Policy(document(statements_of(stack, "FunctionRole")))
-    code = {
-        "lambda:SourceFunctionArn": f"arn:aws:lambda:{SOMEWHERE}:function:wiring-WiringFunction"
-    }
+    code = {"lambda:SourceFunctionArn": f"arn:aws:lambda:{SOMEWHERE}:function:wiring-WiringFunction"}
     for action in ("ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"):
         assert decide((policy,), Asked(action, "*", {})).allowed
         assert decide((policy,), Asked(action, "*", code)).explicit
@@ -183,19 +168,14 @@ def test_only_where_jobs_make_folders_the_cluster_may_be_asked():
 
 
 @pytest.mark.parametrize(
-    ("partition", "region"),
-    [("aws", "eu-central-1"), ("aws-cn", "cn-north-1"), ("aws-us-gov", "us-gov-west-1")],
+    ("partition", "region"), [("aws", "eu-central-1"), ("aws-cn", "cn-north-1"), ("aws-us-gov", "us-gov-west-1")]
 )
 def test_in_every_partition(partition, region):
-    stack = wired(
-        Place(partition, region), **BY_JOBS, SubnetIds="subnet-1", SecurityGroupIds="sg-1"
-    )
+    stack = wired(Place(partition, region), **BY_JOBS, SubnetIds="subnet-1", SecurityGroupIds="sg-1")
     statements = statements_of(stack, "FunctionRole")
     Policy(document(statements))
     for one in statements:
         for resource in one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]]:
-            assert resource == "*" or re.match(
-                rf"arn:{partition}:[a-z0-9]+:{region}:{ACCOUNT}:", resource
-            )
+            assert resource == "*" or re.match(rf"arn:{partition}:[a-z0-9]+:{region}:{ACCOUNT}:", resource)
     (entry,) = stack.of_type("AWS::EKS::AccessEntry").values()
     assert entry["AccessPolicies"][0]["PolicyArn"].startswith(f"arn:{partition}:eks::aws:")

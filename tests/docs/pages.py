@@ -8,10 +8,7 @@ from scripts import make_permissions, make_reference
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs", "examples", "testbed", "cloudformation", "lifecycle-configs", "requirements")
 MADE = {make_permissions.PAGE: make_permissions.page, make_reference.PAGE: make_reference.render}
-PAGES = sorted(
-    {*ROOT.glob("*.md"), *MADE}
-    | {page for folder in FOLDERS for page in ROOT.glob(f"{folder}/**/*.md")}
-)
+PAGES = sorted({*ROOT.glob("*.md"), *MADE} | {page for folder in FOLDERS for page in ROOT.glob(f"{folder}/**/*.md")})
 
 
 @cache

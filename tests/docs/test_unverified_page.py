@@ -7,9 +7,7 @@ from pathlib import Path
 from hyperpod_jlab.admin.aws_facts import steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "unverified.md"
-ROWS = re.findall(
-    r"^\| `([a-z0-9-]+)`: .*\*(read|by hand)\*: .*\|$", PAGE.read_text(), re.MULTILINE
-)
+ROWS = re.findall(r"^\| `([a-z0-9-]+)`: .*\*(read|by hand)\*: .*\|$", PAGE.read_text(), re.MULTILINE)
 
 
 def test_each_fact_that_is_read_has_a_check():

@@ -25,8 +25,6 @@ def hpj(environment):
 
     def run(*words, timeout=60):
         command = [sys.executable, "-m", "hyperpod_jlab.cli.main", *words]
-        return subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
-        )
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout)
 
     return run

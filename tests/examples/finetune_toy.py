@@ -27,12 +27,7 @@ def steps(folder: Path, *lines: str, python: str = sys.executable) -> str:
     alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
     alone |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [python, "-c", program],
-        cwd=EXAMPLE,
-        env={**os.environ, **alone},
-        capture_output=True,
-        text=True,
-        timeout=300,
+        [python, "-c", program], cwd=EXAMPLE, env={**os.environ, **alone}, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -32,11 +32,7 @@ with demo_hyperpod.hyperpod_testbed(kubernetes=sys.argv[1:] == ["kubernetes"]) a
 def started(environment, *words):
     """The place, which ends when the test fails."""
     with subprocess.Popen(
-        [sys.executable, "-c", DEMO, *words],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", DEMO, *words], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as demo:
         try:
             yield demo
@@ -64,8 +60,7 @@ def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
         check_place(hpj)
         token = url.rpartition("token=")[2]
         asked = urllib.request.Request(
-            f"{url.partition('/lab/')[0]}/hyperpod/api/v1/clusters",
-            headers={"Authorization": f"token {token}"},
+            f"{url.partition('/lab/')[0]}/hyperpod/api/v1/clusters", headers={"Authorization": f"token {token}"}
         )
         with urllib.request.urlopen(asked, timeout=60) as answer:
             listed = json.load(answer)["clusters"]
@@ -102,22 +97,11 @@ def test_it_has_a_cluster_on_eks_too(environment):
         assert listed["ml-eks"]["hyperpod"]["configured_as"] == ["ml-eks"]
         rows = hpj("nodes", "--cluster", "ml-eks")["nodes"]
         assert [row["name"] for row in rows] == [f"hyperpod-{row['instance']}" for row in rows]
-        words = (
-            "-c",
-            "pwd; hostname",
-            "--cluster",
-            "ml-eks",
-            "--nodes",
-            "2",
-            "--gpus-per-node",
-            "4",
-        )
+        words = ("-c", "pwd; hostname", "--cluster", "ml-eks", "--nodes", "2", "--gpus-per-node", "4")
         run = hpj("submit", *words, "--no-project-files", "--wait")
         assert run["state"] == "succeeded"
         node = rows[0]["name"]
-        refused = hpj(
-            "node", "drain", node, "--cluster", "ml-eks", "--reason", "x", "--yes", code=4
-        )
+        refused = hpj("node", "drain", node, "--cluster", "ml-eks", "--reason", "x", "--yes", code=4)
         assert "patch" in json.dumps(refused)
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(90) == 128 + signal.SIGTERM
@@ -142,10 +126,7 @@ def check_place(hpj):
     checks = {one["name"]: one for one in hpj("doctor")["checks"]}
     assert checks["space"]["evidence"] == "work is a private space of alice"
     assert "(its /alice)" in checks["FSx for Lustre"]["evidence"]
-    assert (
-        "ml-slurm (slurm, in-service, its file system is mounted here)"
-        in (checks["HyperPod"]["evidence"])
-    )
+    assert "ml-slurm (slurm, in-service, its file system is mounted here)" in (checks["HyperPod"]["evidence"])
     words = ("-c", "pwd; hostname", "--nodes", "2", "--queue", "train", "--time-limit", "5m")
     run = hpj("submit", *words, "--wait")
     assert run["state"] == "succeeded"
@@ -169,9 +150,7 @@ def in_space(environment, file):
 def processes_of(folder):
     """Processes that have to do with the folder, by command line or environment; they may take a moment to end."""
     end = time.monotonic() + 5
-    while (found := [one.name for one in Path("/proc").iterdir() if told(one, folder)]) and (
-        time.monotonic() < end
-    ):
+    while (found := [one.name for one in Path("/proc").iterdir() if told(one, folder)]) and (time.monotonic() < end):
         time.sleep(0.1)
     return found
 

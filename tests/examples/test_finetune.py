@@ -29,9 +29,7 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.mark.timeout(600)
-def test_a_training_survives_a_node_and_a_damaged_checkpoint_and_its_model_is_better(
-    hpj, environment
-):
+def test_a_training_survives_a_node_and_a_damaged_checkpoint_and_its_model_is_better(hpj, environment):
     partition = Path(environment["XDG_DATA_HOME"]) / "hyperpod-jlab" / "partition"
     folder = partition / "finetune"
     prepare(folder)
@@ -155,9 +153,7 @@ def test_an_index_of_other_chats_is_gone_before_the_first_write(tmp_path, module
 
 def test_each_chat_counts_once(tmp_path, module):
     file = tmp_path / "chats.jsonl"
-    chats = [
-        json.dumps({"messages": [USER, ASSISTANT, USER, ASSISTANT][:count]}) for count in (2, 4)
-    ]
+    chats = [json.dumps({"messages": [USER, ASSISTANT, USER, ASSISTANT][:count]}) for count in (2, 4)]
     file.write_text("\n".join([*chats, "", chats[0]]))
     assert module("prepare_data").chats_of(file) == chats
 

@@ -20,15 +20,11 @@ def run_all(environment, monkeypatch):
 
     def run(name):
         notebook = nbformat.read(EXAMPLES / name, as_version=4)
-        client = NotebookClient(
-            notebook, timeout=100, resources={"metadata": {"path": str(EXAMPLES)}}
-        )
+        client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(EXAMPLES)}})
         client.execute()
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
         assert all(output.output_type != "error" for output in outputs)
-        return "".join(
-            output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs
-        )
+        return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
 
     return run
 

@@ -35,11 +35,7 @@ def test_the_demo_waits_for_its_slot_trains_on_two_nodes_and_says_what_to_try(hp
     words = ("-c", "sleep 600", "--name=blocker", "--no-project-files")
     blocker = hpj("submit", *words).stdout.strip()
     with subprocess.Popen(
-        [sys.executable, "scripts/demo.py", "--no-lab"],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "scripts/demo.py", "--no-lab"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as demo:
         begin = [demo.stdout.readline() for _ in range(3)]
         assert hpj("cancel", blocker).returncode == 0

@@ -92,13 +92,7 @@ class Frozen:
             "out": change(_documents(done.out)),
             "error": change_error(_error(done.err)),
         }
-        self.golden.check(
-            f"aws-cli/{name}",
-            document,
-            varying=varying,
-            also=also,
-            fixed=fixed,
-        )
+        self.golden.check(f"aws-cli/{name}", document, varying=varying, also=also, fixed=fixed)
         return done
 
 
@@ -115,8 +109,7 @@ def prometheus() -> Iterator[Prometheus]:
     *_, observed = observed_account().clusters[REGION]
     scraped = scrapes(hours=2)
     pods = {
-        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other")
-        for at, node in enumerate(observed.nodes[:2])
+        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other") for at, node in enumerate(observed.nodes[:2])
     }
     observe_eks(scraped, observed, lambda node, _at: 20.0 + 10 * node, pods)
     with Prometheus(scraped) as server:
@@ -140,11 +133,7 @@ def fill(account: Account) -> None:
     minutes = [now - timedelta(minutes=ago) for ago in range(90, -1, -1)]
     for at, node in enumerate(eks.nodes[:2]):
         on = {"ClusterName": "research"}
-        dimensions = {
-            **on,
-            "InstanceId": node.instance_id,
-            "NodeName": f"hyperpod-{node.instance_id}",
-        }
+        dimensions = {**on, "InstanceId": node.instance_id, "NodeName": f"hyperpod-{node.instance_id}"}
         for name, value in (("node_cpu_utilization", 20.0), ("node_gpu_utilization", 60.0)):
             values = [(minute, value + at) for minute in minutes]
             for where in (on, dimensions):
@@ -155,11 +144,7 @@ def fill(account: Account) -> None:
     eks.events = [
         Event(now - timedelta(hours=3), "Scaling up.", **grown),
         Event(
-            now - timedelta(hours=2),
-            "Node is unhealthy.",
-            instance=eks.nodes[0].instance_id,
-            metadata=why,
-            **failed,
+            now - timedelta(hours=2), "Node is unhealthy.", instance=eks.nodes[0].instance_id, metadata=why, **failed
         ),
         Event(now - timedelta(hours=1), "Lost orchestration-ready.", level="Warn"),
     ]

@@ -57,9 +57,7 @@ class FrozenRest:
         self.golden.check(f"aws-rest/{name}", document, varying=varying, also=also, fixed=fixed)
         return answer
 
-    async def _answer(
-        self, verb: str, path: str, body: Any, query: dict[str, str]
-    ) -> tuple[int, Any]:
+    async def _answer(self, verb: str, path: str, body: Any, query: dict[str, str]) -> tuple[int, Any]:
         async with asyncio.timeout(TIMEOUT):
             while True:
                 status, answer = await self.api.request(verb, path, body, query=query)

@@ -78,16 +78,10 @@ class Golden:
             AssertionError: The document differs from its file, or has no file.
         """
         self._fixed = frozenset(fixed)
-        masked = (
-            _unversioned(document)
-            if static
-            else self._masked(document, frozenset(varying), also or {})
-        )
+        masked = _unversioned(document) if static else self._masked(document, frozenset(varying), also or {})
         is_text = isinstance(masked, str)
         path = FOLDER / f"{name}.{'txt' if is_text else 'json'}"
-        text = (
-            masked if is_text else json.dumps(masked, indent=1, sort_keys=True, ensure_ascii=False)
-        )
+        text = masked if is_text else json.dumps(masked, indent=1, sort_keys=True, ensure_ascii=False)
         text = text.rstrip("\n") + "\n"
         if self._freeze:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,16 +90,12 @@ class Golden:
         there = path.read_text(encoding="utf-8") if path.exists() else ""
         if text != there:
             lines = unified_diff(there.splitlines(), text.splitlines(), "frozen", "now", n=2)
-            raise AssertionError(
-                "\n".join([f"{path}: if that is meant: pytest --freeze", *lines][:60])
-            )
+            raise AssertionError("\n".join([f"{path}: if that is meant: pytest --freeze", *lines][:60]))
 
     def _masked(self, value: Any, varying: frozenset[str], also: Mapping[str, str]) -> Any:
         if isinstance(value, Mapping):
             return {
-                self._word(str(key), also): _kind(one)
-                if key in varying
-                else self._masked(one, varying, also)
+                self._word(str(key), also): _kind(one) if key in varying else self._masked(one, varying, also)
                 for key, one in value.items()
             }
         if isinstance(value, list | tuple):

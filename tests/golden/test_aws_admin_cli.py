@@ -67,23 +67,10 @@ def test_errors_of_partition_modes(account: Account, endpoint: Endpoint, frozen:
     frozen("admin-error-no-profile", *plan, *PER_USER, "--profile", "nobody")
     frozen("admin-error-no-domain", *plan, *SHARED, "--domain", "d-nope")
     frozen("admin-error-bad-domain", *plan, *SHARED, "--domain", "")
-    frozen(
-        "admin-error-no-file-system",
-        *plan,
-        *SHARED,
-        "--file-system",
-        "fs-0aaaaaaaaaaaaaaaa",
-    )
+    frozen("admin-error-no-file-system", *plan, *SHARED, "--file-system", "fs-0aaaaaaaaaaaaaaaa")
     frozen("admin-error-shared-path", *plan, *SHARED, "--shared-path", "/..")
     frozen("admin-error-folders", *plan, *PER_USER, "--folders", "here")
-    frozen(
-        "admin-error-no-cluster",
-        *plan,
-        *SHARED[:2],
-        *SHARED[4:],
-        "--cluster",
-        "nope",
-    )
+    frozen("admin-error-no-cluster", *plan, *SHARED[:2], *SHARED[4:], "--cluster", "nope")
     endpoint.faults.deny("ec2:DescribeNetworkInterfaces")
     frozen("admin-error-denied", *plan, *SHARED)
     endpoint.faults.denied.clear()

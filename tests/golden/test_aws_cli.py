@@ -10,16 +10,7 @@ from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.observability import install_addon
 from testbed.prometheus import Prometheus
-from tests.aws.conftest import (
-    KEY,
-    OBSERVED,
-    REGION,
-    add_observed,
-    endpoint,
-    home,
-    hpj,
-    no_aws,
-)
+from tests.aws.conftest import KEY, OBSERVED, REGION, add_observed, endpoint, home, hpj, no_aws
 from tests.cli.conftest import Home
 from tests.golden.aws_golden import Frozen, endpoint_url, example, frozen, one_point, prometheus
 
@@ -116,9 +107,7 @@ ERRORS = (
 
 
 @pytest.mark.parametrize(("words", "action"), ERRORS, ids=[words[0] for words, _ in ERRORS])
-def test_errors_of_each_command(
-    example: Endpoint, frozen: Frozen, words: tuple[str, ...], action: str
-) -> None:
+def test_errors_of_each_command(example: Endpoint, frozen: Frozen, words: tuple[str, ...], action: str) -> None:
     if words[0] != "clusters":
         frozen(f"error-unknown-{words[0]}", *words[:-1], "nope")
         frozen(f"error-no-name-{words[0]}", *words[:-1], "x y")
@@ -126,9 +115,7 @@ def test_errors_of_each_command(
     frozen(f"error-denied-{words[0]}", *words)
 
 
-def test_errors_of_the_way_to_aws(
-    example: Endpoint, frozen: Frozen, no_aws: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_the_way_to_aws(example: Endpoint, frozen: Frozen, no_aws: pytest.MonkeyPatch) -> None:
     words = ("nodes", "ml-cluster")
     example.faults.throttled["sagemaker:ListClusterNodes"] = 100
     frozen("error-throttled", *words)

@@ -37,9 +37,7 @@ LIFECYCLE = {
 
 
 @pytest.fixture
-def space(
-    endpoint: Endpoint, no_aws: pytest.MonkeyPatch, tmp_path: Path, cluster: Path
-) -> SimulatedStudio:
+def space(endpoint: Endpoint, no_aws: pytest.MonkeyPatch, tmp_path: Path, cluster: Path) -> SimulatedStudio:
     """A space of Studio, whose partition is the folder /alice of a file system."""
     endpoint.account = example_account(REGION)
     made = SimulatedStudio(tmp_path / "studio", REGION)
@@ -84,9 +82,7 @@ async def test_doctor(space: SimulatedStudio, rest: FrozenRest) -> None:
     await rest.post("doctor-unknown-cluster", "doctor", {"cluster": "nowhere"})
 
 
-async def test_files(
-    endpoint: Endpoint, rest: FrozenRest, states: Any, root: Path, no_aws: pytest.MonkeyPatch
-) -> None:
+async def test_files(endpoint: Endpoint, rest: FrozenRest, states: Any, root: Path, no_aws: pytest.MonkeyPatch) -> None:
     endpoint.account = example_account(REGION)
     states(here=ARCHIVED, gone=RELEASED)
     also = {str(root): "<root>"}
@@ -106,9 +102,7 @@ async def test_files(
     await rest.post("storage-hydrate", "storage/files/actions", body, also=also)
 
 
-async def test_lifecycle(
-    endpoint: Endpoint, rest: FrozenRest, tmp_path: Path, no_aws: pytest.MonkeyPatch
-) -> None:
+async def test_lifecycle(endpoint: Endpoint, rest: FrozenRest, tmp_path: Path, no_aws: pytest.MonkeyPatch) -> None:
     no_aws.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     folder = tmp_path / "state" / "hyperpod-jlab"
     folder.mkdir(parents=True, exist_ok=True)

@@ -53,9 +53,7 @@ async def test_without_the_right_to_look(example: Endpoint, rest: FrozenRest) ->
     await rest.get("error-denied", "clusters", region="us-east-1")
 
 
-async def test_without_credentials(
-    example: Endpoint, rest: FrozenRest, no_aws: pytest.MonkeyPatch
-) -> None:
+async def test_without_credentials(example: Endpoint, rest: FrozenRest, no_aws: pytest.MonkeyPatch) -> None:
     example.account.add_caller("AKIAEXPIRED", expired=True)
     no_aws.setenv("AWS_ACCESS_KEY_ID", "AKIAEXPIRED")
     await rest.get("error-expired", "clusters")
@@ -103,9 +101,7 @@ async def test_logs(example: Endpoint, rest: FrozenRest) -> None:
     kinds = ("LifecycleConfig", "SagemakerHealthMonitoringAgent")
     streams = ",".join(f"{kind}/{node.group}/{node.instance_id}" for kind in kinds)
     await rest.get("log-page", f"{SLURM}/logs/page", streams=streams)
-    await rest.get(
-        "log-page-forward", f"{SLURM}/logs/page", streams=streams, direction="forward", limit="1"
-    )
+    await rest.get("log-page-forward", f"{SLURM}/logs/page", streams=streams, direction="forward", limit="1")
     await rest.get("log-search", f"{SLURM}/logs/search", streams=streams, grep="ENDS$")
     found = {"streams": streams, "grep": "ENDS$", "ignore_case": "true"}
     await rest.get("log-search-any-case", f"{SLURM}/logs/search", **found)
@@ -128,9 +124,7 @@ async def test_metrics(example: Endpoint, rest: FrozenRest) -> None:
     await rest.get("metrics-denied", f"{EKS}/metrics", seconds="7200")
 
 
-async def test_metrics_of_prometheus_denied(
-    example: Endpoint, rest: FrozenRest, prometheus: Prometheus
-) -> None:
+async def test_metrics_of_prometheus_denied(example: Endpoint, rest: FrozenRest, prometheus: Prometheus) -> None:
     add_observed(example.account)
     install_addon(example.account, REGION, "observed", endpoint_url(), prometheus.url)
     example.faults.deny("aps:QueryMetrics")

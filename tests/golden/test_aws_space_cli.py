@@ -30,9 +30,7 @@ storage = "/fsx/alice"
 
 
 @pytest.fixture
-def studio(
-    example: Endpoint, no_aws: pytest.MonkeyPatch, tmp_path: Path, home: Home
-) -> SimulatedStudio:
+def studio(example: Endpoint, no_aws: pytest.MonkeyPatch, tmp_path: Path, home: Home) -> SimulatedStudio:
     """A space whose partition is the folder /alice of a file system, of which /alice/data is linked to S3; no lfs."""
     made = SimulatedStudio(tmp_path / "studio", REGION)
     made.write(example.account)

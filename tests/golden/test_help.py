@@ -23,9 +23,7 @@ def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[s
             yield from commands(below, (*words, name))
 
 
-@pytest.mark.parametrize(
-    "words", list(commands(cli, ())), ids=lambda words: "-".join(words) or "hpj"
-)
+@pytest.mark.parametrize("words", list(commands(cli, ())), ids=lambda words: "-".join(words) or "hpj")
 def test_help(golden: Golden, words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(cli, [*words, "--help"], prog_name="hpj", terminal_width=100)
     assert done.exit_code == 0

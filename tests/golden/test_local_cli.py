@@ -107,9 +107,7 @@ def test_show(golden: Golden, hpj: Hpj, home: Home) -> None:
     )
     check(golden, "runs", lists, "next")
     cursor = lists["runs --state succeeded,failed --limit 2"]["out"][0]["next"]
-    rest = told(
-        hpj("runs", "--limit", "2", "--cursor", cursor, "--state", "succeeded,failed", "--json")
-    )
+    rest = told(hpj("runs", "--limit", "2", "--cursor", cursor, "--state", "succeeded,failed", "--json"))
     check(golden, "runs-second-page", rest, "next")
 
 
@@ -172,6 +170,4 @@ def test_what_waits_and_what_is_done_to_it(golden: Golden, hpj: Hpj) -> None:
     finally:
         hpj("cancel", "first", "second", "third").ok()
     ended(hpj, "first", "second", "third")
-    check(
-        golden, "cancelled", asked(hpj, "cancel first nobody second", "show first", "show second")
-    )
+    check(golden, "cancelled", asked(hpj, "cancel first nobody second", "show first", "show second"))

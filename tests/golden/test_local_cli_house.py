@@ -20,9 +20,7 @@ ROOM = ("total", "free", "files_free", "index")
 SIZES = ("cpus", "memory", "accelerators", "accelerators_free", "gpus")
 OWNER = ("evidence", "parents")
 """What names the user, and each folder above the test's own."""
-OF_THIS_MACHINE = {
-    *("versions", "local-python", "parents", "privacy", "room", "storage", "studio", "network"),
-}
+OF_THIS_MACHINE = {*("versions", "local-python", "parents", "privacy", "room", "storage", "studio", "network")}
 """Checks of the doctor whose result is another one elsewhere."""
 
 
@@ -50,8 +48,7 @@ def test_clusters(golden: Golden, hpj: Hpj, home: Home) -> None:
     idle = asked(hpj, *nodes, "queues", "clusters", "jobs", "jobs --ended", "runs")
     check(golden, "idle", idle, *SIZES)
     home.config.write_text(
-        'default_cluster = "a"\n[clusters.a]\norchestrator = "local"\nslots = 3\n'
-        "[clusters.local]\nslots = 2\n"
+        'default_cluster = "a"\n[clusters.a]\norchestrator = "local"\nslots = 3\n[clusters.local]\nslots = 2\n'
     )
     lines = ("clusters", "queues", "queues --cluster a", "runs --cluster a", "runs --cluster c")
     check(golden, "other-configuration", asked(hpj, *lines), *SIZES)

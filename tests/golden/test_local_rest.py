@@ -18,14 +18,7 @@ NOTEBOOK = {
     "nbformat_minor": 5,
     "metadata": {},
     "cells": [
-        {
-            "cell_type": "code",
-            "id": name,
-            "metadata": {},
-            "source": text,
-            "outputs": [],
-            "execution_count": None,
-        }
+        {"cell_type": "code", "id": name, "metadata": {}, "source": text, "outputs": [], "execution_count": None}
         for name, text in (("a", "x = 1"), ("b", "print(2)"))
     ],
 }
@@ -48,9 +41,7 @@ def plain(no_aws: pytest.MonkeyPatch, tmp_path) -> None:
     no_aws.setenv("HYPERPOD_MOUNT_TABLE", str(mounts))
 
 
-def check(
-    golden: Golden, name: str, document: Any, *kept: str, varying: tuple[str, ...] = ()
-) -> None:
+def check(golden: Golden, name: str, document: Any, *kept: str, varying: tuple[str, ...] = ()) -> None:
     keys = {*OF_A_RUN, *OF_THIS_MACHINE, *varying} - set(kept)
     golden.check(f"local/rest-{name}", document, varying=keys, also=MACHINE)
 
@@ -88,13 +79,7 @@ async def test_what_describes_the_api(golden: Golden, api) -> None:
 async def test_a_fresh_home(golden: Golden, api) -> None:
     lines = (
         *("clusters", "clusters/local/nodes", "clusters/local/queues", "clusters/local/jobs"),
-        *(
-            "clusters/local/overview",
-            "clusters/local/choices",
-            "clusters/local/nodes/actions",
-            "runs",
-            "runs?limit=0",
-        ),
+        *("clusters/local/overview", "clusters/local/choices", "clusters/local/nodes/actions", "runs", "runs?limit=0"),
         *("clusters/nobody/nodes", "lifecycle/log", "nowhere"),
         *("runs/nobody", "runs/nobody/logs", "runs/nobody/why", "admin/work", "admin/steps"),
         *("runs?state=sleeping", "runs?cursor=x", "runs?sort=name", "doctor", "logs"),
@@ -106,11 +91,7 @@ async def test_what_needs_no_aws_to_answer(golden: Golden, api) -> None:
     """Without AWS these say so, or that there is nothing."""
     lines = (
         *("version", "lifecycle", "clusters", "clusters/ml", "clusters/ml/nodes"),
-        *(
-            "admin/mode",
-            "admin/choices",
-            "clusters/ml/events",
-        ),
+        *("admin/mode", "admin/choices", "clusters/ml/events"),
     )
     found = await asked(api, *(f"GET {line}" for line in lines), "POST admin/plan {}")
     check(golden, "without-aws", found, varying=("versions", "python"))

@@ -180,9 +180,7 @@ class Answers:
         """Compare what the server says."""
         return self.send(name, "GET", path, None, cut, **varies)
 
-    def send(
-        self, name: str, verb: str, path: str, body: Any, cut: Cut | None = None, **varies: Any
-    ) -> Any:
+    def send(self, name: str, verb: str, path: str, body: Any, cut: Cut | None = None, **varies: Any) -> Any:
         """Compare what the server says to this request; returns its JSON."""
         status, answer = self.user.ask(verb, path, body)
         shown = cut(answer) if cut is not None else answer
@@ -190,12 +188,7 @@ class Answers:
         return answer
 
     def check(
-        self,
-        name: str,
-        document: Any,
-        *,
-        varying: Iterable[str] = (),
-        also: Mapping[str, str] | None = None,
+        self, name: str, document: Any, *, varying: Iterable[str] = (), also: Mapping[str, str] | None = None
     ) -> None:
         """Compare a document."""
         words = {**self.user.also, **(also or {})}
@@ -243,9 +236,7 @@ def by_rank(answer: Any) -> list[Any]:
 
 
 @contextmanager
-def user_of(
-    root: Path, config: Path, environment: Mapping[str, str], also: Mapping[str, str]
-) -> Iterator[User]:
+def user_of(root: Path, config: Path, environment: Mapping[str, str], also: Mapping[str, str]) -> Iterator[User]:
     """A user with folders below ``root``, whose server ends with the block."""
     own = {f"XDG_{name}_HOME": str(root / name.lower()) for name in ("DATA", "STATE", "CACHE")}
     own = {**environment, **own, "HYPERPOD_CONFIG": str(config), **NO_AWS}

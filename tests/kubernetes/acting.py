@@ -50,10 +50,7 @@ def settings(cluster: KubernetesTestbed, namespace: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def acting(
-    cluster: KubernetesTestbed,
-    namespace: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: KubernetesTestbed, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Acting]:
     """A user's services over the cluster, as its administrator."""
     given = settings(cluster, namespace)
@@ -88,10 +85,7 @@ async def only_looking(
 
 @pytest.fixture
 async def user(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kubernetes_cluster: KubernetesTestbed, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Acting]:
     """A user's services."""
     kubernetes_cluster.claim(namespace)

@@ -12,9 +12,7 @@ import httpx
 import yaml
 
 _PATHS = {
-    **dict.fromkeys(
-        ("pod", "service", "event", "configmap", "serviceaccount"), "/api/v1/namespaces/{}/{}s"
-    ),
+    **dict.fromkeys(("pod", "service", "event", "configmap", "serviceaccount"), "/api/v1/namespaces/{}/{}s"),
     "node": "/api/v1/nodes",
     "job": "/apis/batch/v1/namespaces/{}/{}s",
     "pytorchjob": "/apis/kubeflow.org/v1/namespaces/{}/{}s",
@@ -65,10 +63,7 @@ class Administrator:
 
     def claim(self, namespace: str, name: str, folder: Path) -> None:
         """A claim whose volume is a folder of the machines."""
-        sizes = {
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": "",
-        }
+        sizes = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
         volume = {
             **sizes,
             "capacity": {"storage": "1200Gi"},
@@ -76,11 +71,7 @@ class Administrator:
             "claimRef": {"namespace": namespace, "name": name},
             "hostPath": {"path": str(folder), "type": "Directory"},
         }
-        claim = {
-            **sizes,
-            "resources": {"requests": {"storage": "1200Gi"}},
-            "volumeName": f"{namespace}-{name}",
-        }
+        claim = {**sizes, "resources": {"requests": {"storage": "1200Gi"}}, "volumeName": f"{namespace}-{name}"}
         claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
         named = {"metadata": {"name": f"{namespace}-{name}"}, "spec": volume}
         self._send("POST", "/api/v1/persistentvolumes", named)
@@ -99,9 +90,7 @@ class Administrator:
 
     def _send(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         try:
-            answer = self._client.request(
-                verb, path, json=body, params={"fieldValidation": "Strict"} if body else None
-            )
+            answer = self._client.request(verb, path, json=body, params={"fieldValidation": "Strict"} if body else None)
             answer.raise_for_status()
         except httpx.HTTPStatusError as error:
             raise RuntimeError(f"{verb} {path}: {error.response.text}") from error

@@ -100,9 +100,7 @@ class KubernetesTestbed:
         if self._direct and (path := path_of(kind, namespace)):
             return self._direct.get(f"{path}/{name}".rstrip("/"))
         words = [kind, *([name] if name else [])]
-        found: dict[str, Any] = json.loads(
-            self.kubectl("get", *words, "-o", "json", namespace=namespace)
-        )
+        found: dict[str, Any] = json.loads(self.kubectl("get", *words, "-o", "json", namespace=namespace))
         return found
 
     def conditions(self, kind: str, name: str, namespace: str | None = None) -> dict[str, str]:
@@ -134,12 +132,7 @@ class KubernetesTestbed:
         return Administrator(self.kubeconfig) if self.folder is not None else None
 
     def user(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        rules: Sequence[Mapping[str, Any]] | None = None,
-        certificate: bool = False,
+        self, name: str, namespace: str, *, rules: Sequence[Mapping[str, Any]] | None = None, certificate: bool = False
     ) -> Path:
         """The kubeconfig of someone who may do what the rules of a Role say, in this namespace only.
 
@@ -175,11 +168,7 @@ class KubernetesTestbed:
             "claimRef": {"namespace": namespace, "name": name},
             "hostPath": {"path": str(self.partition)},
         }
-        claim = {
-            **sizes,
-            "resources": {"requests": {"storage": "1Gi"}},
-            "volumeName": f"{namespace}-{name}",
-        }
+        claim = {**sizes, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": f"{namespace}-{name}"}
         self.create(
             _object("PersistentVolume", f"{namespace}-{name}", volume),
             _object("PersistentVolumeClaim", name, claim),
@@ -250,12 +239,7 @@ def _object(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _output(words: Sequence[str | Path], timeout: float) -> str:
     done = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=_ENVIRONMENT,
-        timeout=timeout,
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_ENVIRONMENT, timeout=timeout
     )
     if done.returncode != 0:
         said = " ".join(map(str, words))
@@ -294,9 +278,7 @@ def of_the_user() -> KubernetesTestbed | None:
 def build(*parts: str) -> None:
     """Builds what is missing (minutes, the first time); raises with the reason when that cannot be done."""
     if os.getuid() != 0:
-        raise RuntimeError(
-            f"A Kubernetes of the tests' own needs root; {KUBECONFIG_VARIABLE} names another one."
-        )
+        raise RuntimeError(f"A Kubernetes of the tests' own needs root; {KUBECONFIG_VARIABLE} names another one.")
     _output([SCRIPT, "build", "core", *parts], 3600)
 
 

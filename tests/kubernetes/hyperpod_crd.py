@@ -89,11 +89,7 @@ def _definition(path: Path) -> dict[str, Any]:
         "spec": {
             "group": "sagemaker.amazonaws.com",
             "scope": "Namespaced",
-            "names": {
-                **names,
-                "listKind": "HyperPodPyTorchJobList",
-                "singular": "hyperpodpytorchjob",
-            },
+            "names": {**names, "listKind": "HyperPodPyTorchJobList", "singular": "hyperpodpytorchjob"},
             "versions": [version],
         },
     }

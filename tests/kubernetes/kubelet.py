@@ -42,9 +42,7 @@ class Container:
 
     def answer(self, since: int) -> bytes:
         return b"".join(
-            stamped(stamp) + line
-            for stamp, line in self.lines[self.kept_from :]
-            if stamp // SECOND >= since
+            stamped(stamp) + line for stamp, line in self.lines[self.kept_from :] if stamp // SECOND >= since
         )
 
 

@@ -26,9 +26,7 @@ _GPUS = {"resources": {"nodes": 4, "gpus_per_node": 8, "cpus": 96, "memory": "1T
 
 
 def _whole_nodes(name: str, gpus: int) -> dict[str, Any]:
-    return {
-        "resources": {"nodes": 2, "gpus_per_node": gpus, "memory": "64G", "instance_type": name}
-    }
+    return {"resources": {"nodes": 2, "gpus_per_node": gpus, "memory": "64G", "instance_type": name}}
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -44,7 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
                 "memory": "1T",
                 "instance_type": "ml.p5.48xlarge",
                 "instance_group": "workers",
-            },
+            }
         },
         "hyperpod": True,
     },
@@ -80,18 +78,12 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "priority_class": {"spec": {"priority": "high"}},
     "auto_resume": {
-        "spec": {
-            "max_restarts": 5,
-            "resources": {"nodes": 2},
-            "kubernetes": {"namespace": "hyperpod-ns-team-a"},
-        },
+        "spec": {"max_restarts": 5, "resources": {"nodes": 2}, "kubernetes": {"namespace": "hyperpod-ns-team-a"}},
         "hyperpod": True,
         "operator": "1.8.1",
     },
     "secrets": {"spec": {"environment": {"secrets": {"TOKEN": "hub/token", "BY_FILE": ""}}}},
-    "image": {
-        "spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}
-    },
+    "image": {"spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}},
     "service_account": {"spec": {"kubernetes": {"service_account": "trainer"}}},
     "namespace": {"spec": {"kubernetes": {"namespace": "team-b"}}},
     "sub_path": {"storage": {"claim": "fsx", "mount": "/fsx", "sub_path": "alice"}},
@@ -120,11 +112,7 @@ CASES: dict[str, dict[str, Any]] = {
     "array": {"spec": {"array": "1-7,9%2", "time_limit": "2h", "queue": "team-a"}, "kind": "Job"},
     "array_from_0": {"spec": {"array": "0-3"}, "kind": "Job"},
     "job_two_nodes": {"kind": "Job", "spec": {"resources": {"nodes": 2, "gpus_per_node": 8}}},
-    "hyperpod_job": {
-        "kind": "HyperPodPyTorchJob",
-        "spec": {**_GPUS, "time_limit": "2h"},
-        "hyperpod": True,
-    },
+    "hyperpod_job": {"kind": "HyperPodPyTorchJob", "spec": {**_GPUS, "time_limit": "2h"}, "hyperpod": True},
     "hyperpod_job_stop_on": {
         "kind": "HyperPodPyTorchJob",
         "spec": {"max_restarts": 2, "alarms": {"stop_on": ["nan", "hang"]}},
@@ -179,9 +167,7 @@ def text(case: dict[str, Any]) -> str:
 
 
 def _spec(case: dict[str, Any]) -> JobSpec:
-    return parse(
-        JobSpec, {"source": {"kind": "command", "command": "true"}, **case.get("spec", {})}
-    )
+    return parse(JobSpec, {"source": {"kind": "command", "command": "true"}, **case.get("spec", {})})
 
 
 if __name__ == "__main__":

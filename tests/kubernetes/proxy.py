@@ -151,13 +151,7 @@ class FaultyProxy:
         return f"http://127.0.0.1:{self._port}"
 
     def add(
-        self,
-        fault: Pipe,
-        *,
-        verb: str | None = None,
-        path: str = "",
-        times: int | None = None,
-        skip: int = 0,
+        self, fault: Pipe, *, verb: str | None = None, path: str = "", times: int | None = None, skip: int = 0
     ) -> Fault:
         """Make a fault. Of several that meet a request, the one that was added first."""
         made = Fault(fault, verb, path, times, skip)
@@ -200,9 +194,7 @@ class FaultyProxy:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, backlog=1000, limit=1 << 20
-        )
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, backlog=1000, limit=1 << 20)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
@@ -298,12 +290,8 @@ class FaultyProxy:
 
 def _way(config: dict[str, Any]) -> tuple[tuple[str, int], ssl.SSLContext | None]:
     """Host and port of the current context's API server, and how to speak TLS with it, as its user."""
-    context = next(
-        one["context"] for one in config["contexts"] if one["name"] == config["current-context"]
-    )
-    cluster = next(
-        one["cluster"] for one in config["clusters"] if one["name"] == context["cluster"]
-    )
+    context = next(one["context"] for one in config["contexts"] if one["name"] == config["current-context"])
+    cluster = next(one["cluster"] for one in config["clusters"] if one["name"] == context["cluster"])
     user = next(one["user"] for one in config["users"] if one["name"] == context["user"])
     parts = urlsplit(cluster["server"])
     target = (str(parts.hostname), parts.port or 443)

@@ -81,9 +81,7 @@ class Exchange:
         self.writer.write(b"0\r\n\r\n")
         await self.writer.drain()
 
-    async def answer(
-        self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None
-    ) -> None:
+    async def answer(self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
         """An answer of the proxy's own."""
         self.seen.status = status
         lines = [f"HTTP/1.1 {status} Fault", f"Content-Type: {kind}"]

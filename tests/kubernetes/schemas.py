@@ -16,10 +16,7 @@ from tests.kubernetes.hyperpod_crd import crd
 CRDS = Path(__file__).parent / "crds"
 RECORDED = CRDS / "schemas.json.gz"
 
-_CRDS = {
-    "PyTorchJob": "pytorchjobs.kubeflow.org",
-    "TrainJob": "trainjobs.trainer.kubeflow.org",
-}
+_CRDS = {"PyTorchJob": "pytorchjobs.kubeflow.org", "TrainJob": "trainjobs.trainer.kubeflow.org"}
 
 
 @cache
@@ -71,9 +68,7 @@ def _plain(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        name: _plain(value)
-        for name, value in schema.items()
-        if not (name == "description" and isinstance(value, str))
+        name: _plain(value) for name, value in schema.items() if not (name == "description" and isinstance(value, str))
     }
 
 
@@ -96,15 +91,10 @@ def _kubectl(*words: str) -> Any:
 
 
 def _record() -> None:
-    found = {
-        kind: _plain(_schema_of(_kubectl("get", "crd", name, "-o", "json")))
-        for kind, name in _CRDS.items()
-    }
+    found = {kind: _plain(_schema_of(_kubectl("get", "crd", name, "-o", "json"))) for kind, name in _CRDS.items()}
     for kind, path in {"Job": "apis/batch/v1", "Service": "api/v1"}.items():
         parts = _kubectl("get", "--raw", f"/openapi/v3/{path}")["components"]["schemas"]
-        name = next(
-            one for one in parts if one in {"io.k8s.api.batch.v1.Job", "io.k8s.api.core.v1.Service"}
-        )
+        name = next(one for one in parts if one in {"io.k8s.api.batch.v1.Job", "io.k8s.api.core.v1.Service"})
         found[kind] = _plain(_resolved(parts[name], parts))
     text = json.dumps(found, sort_keys=True, separators=(",", ":"))
     RECORDED.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

@@ -40,12 +40,7 @@ class KubernetesSession(Session):
     deadline = 120.0
 
     def __init__(
-        self,
-        cluster: KubernetesTestbed,
-        namespace: str,
-        settings: Settings,
-        kubeconfig: Path,
-        folder: Path,
+        self, cluster: KubernetesTestbed, namespace: str, settings: Settings, kubeconfig: Path, folder: Path
     ) -> None:
         super().__init__(Hyperpod(settings), folder)
         self.cluster = cluster
@@ -62,17 +57,11 @@ class KubernetesSession(Session):
     @property
     def environment(self) -> dict[str, str]:
         """What a process that submits as this user has in its environment."""
-        return {
-            **self.cluster.environment,
-            "KUBECONFIG": str(self.kubeconfig),
-            "HYPERPOD_CONFIG": str(self.config),
-        }
+        return {**self.cluster.environment, "KUBECONFIG": str(self.kubeconfig), "HYPERPOD_CONFIG": str(self.config)}
 
     async def hpj(self, *words: str | Path) -> Answer:
         """Run our command line as this user."""
-        return await run_hpj(
-            *words, config=self.config, folder=self.folder, environment=self.environment
-        )
+        return await run_hpj(*words, config=self.config, folder=self.folder, environment=self.environment)
 
     def job_of(self, run: Run | str) -> dict[str, Any]:
         """The PyTorchJob of a run, as the cluster has it; fails when there is none."""
@@ -88,12 +77,7 @@ class KubernetesSession(Session):
 
 
 def settings_for(
-    cluster: KubernetesTestbed,
-    namespace: str,
-    partition: Path,
-    *,
-    sub_path: str | None,
-    **more: Any,
+    cluster: KubernetesTestbed, namespace: str, partition: Path, *, sub_path: str | None, **more: Any
 ) -> Settings:
     """The configuration of a user of the cluster.
 
@@ -112,11 +96,7 @@ def settings_for(
         **({"storage": storage} if sub_path is not None else {}),
         **more,
     }
-    data = {
-        "default_cluster": CLUSTER,
-        "storage": {"path": str(partition)},
-        "clusters": {CLUSTER: given},
-    }
+    data = {"default_cluster": CLUSTER, "storage": {"path": str(partition)}, "clusters": {CLUSTER: given}}
     return parse(Settings, data)
 
 
@@ -160,11 +140,7 @@ class Sessions:
     """
 
     def __init__(
-        self,
-        cluster: KubernetesTestbed,
-        namespace: str,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, cluster: KubernetesTestbed, namespace: str, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
@@ -205,12 +181,7 @@ class Sessions:
         partition = self._partition(cluster, namespace) if claim else self._folder / "partition"
         partition.mkdir(exist_ok=True)
         settings = settings_for(
-            cluster,
-            namespace,
-            partition,
-            sub_path=namespace if claim else None,
-            context=f"session-{number}",
-            **more,
+            cluster, namespace, partition, sub_path=namespace if claim else None, context=f"session-{number}", **more
         )
         folder = self._folder / f"project-{number}"
         folder.mkdir()
@@ -238,10 +209,7 @@ class Sessions:
 
 @pytest.fixture
 async def sessions(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kubernetes_cluster: KubernetesTestbed, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Sessions]:
     """Makes sessions on the shared cluster, in a namespace of the test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -36,9 +36,7 @@ async def why(session: KubernetesSession, run_id: str, code: str) -> WaitReason:
     return await until(look, lambda told: told.reason_code == code)
 
 
-async def create(
-    session: KubernetesSession, *objects: Mapping[str, Any], namespace: str | None = None
-) -> None:
+async def create(session: KubernetesSession, *objects: Mapping[str, Any], namespace: str | None = None) -> None:
     """Creates objects as the administrator, in the session's namespace or another."""
     where = namespace or session.namespace
     await asyncio.to_thread(session.cluster.create, *objects, namespace=where)
@@ -58,12 +56,7 @@ def pod(name: str, image: str, amounts: Mapping[str, str], **spec: Any) -> dict[
         "spec": {
             "terminationGracePeriodSeconds": 0,
             "containers": [
-                {
-                    "name": "pytorch",
-                    "image": image,
-                    "command": ["sleep", "600"],
-                    "resources": {"limits": dict(amounts)},
-                }
+                {"name": "pytorch", "image": image, "command": ["sleep", "600"], "resources": {"limits": dict(amounts)}}
             ],
             **spec,
         },
@@ -92,10 +85,7 @@ def cluster_queue(name: str, flavor: str, gpus: int, namespace: str, **spec: Any
         "spec": {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "resourceGroups": [
-                {
-                    "coveredResources": list(amounts),
-                    "flavors": [{"name": flavor, "resources": resources}],
-                }
+                {"coveredResources": list(amounts), "flavors": [{"name": flavor, "resources": resources}]}
             ],
             **spec,
         },
@@ -104,18 +94,11 @@ def cluster_queue(name: str, flavor: str, gpus: int, namespace: str, **spec: Any
 
 def local_queue(name: str, queue: str) -> dict[str, Any]:
     """A queue of a namespace."""
-    return {
-        "apiVersion": GROUP,
-        "kind": "LocalQueue",
-        "metadata": {"name": name},
-        "spec": {"clusterQueue": queue},
-    }
+    return {"apiVersion": GROUP, "kind": "LocalQueue", "metadata": {"name": name}, "spec": {"clusterQueue": queue}}
 
 
 @contextmanager
-def queues(
-    cluster: KubernetesTestbed, namespace: str, more: Sequence[Mapping[str, Any]] = ()
-) -> Iterator[None]:
+def queues(cluster: KubernetesTestbed, namespace: str, more: Sequence[Mapping[str, Any]] = ()) -> Iterator[None]:
     """Queues of a namespace: ``team`` with 4 GPUs, ``spare`` with 2, ``stopped``, and ``nowhere`` without quota; and two priorities."""
     flavor = {"apiVersion": GROUP, "kind": "ResourceFlavor", "metadata": {"name": namespace}}
     preempts = {"withinClusterQueue": "LowerPriority"}
@@ -130,15 +113,10 @@ def queues(
     names = {"team": "team", "spare": "spare", "stopped": "stopped", "nowhere": "missing"}
     try:
         cluster.create(*made)
-        cluster.create(
-            *(local_queue(name, f"{namespace}-{of}") for name, of in names.items()),
-            namespace=namespace,
-        )
+        cluster.create(*(local_queue(name, f"{namespace}-{of}") for name, of in names.items()), namespace=namespace)
         yield
     finally:
-        cluster.kubectl(
-            *("delete", "pytorchjobs,jobs", "--all", "--wait=false"), namespace=namespace
-        )
+        cluster.kubectl(*("delete", "pytorchjobs,jobs", "--all", "--wait=false"), namespace=namespace)
         for one in made:
             kind, name = str(one["kind"]), str(one["metadata"]["name"])
             cluster.kubectl("delete", kind, name, "--wait=false", "--ignore-not-found")

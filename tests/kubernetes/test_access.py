@@ -15,12 +15,7 @@ import pytest
 import yaml
 
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    InvalidInputError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InvalidInputError, UnsupportedError
 from hyperpod_jlab.engines.kubernetes.api import access
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
@@ -64,9 +59,7 @@ def test_no_kubeconfig_says_what_to_do() -> None:
 
 def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", f"/missing/one{os.pathsep}/missing/two")
-    with pytest.raises(
-        InvalidInputError, match=r"no file of KUBECONFIG exists .*/missing/one, /missing/two"
-    ):
+    with pytest.raises(InvalidInputError, match=r"no file of KUBECONFIG exists .*/missing/one, /missing/two"):
         load_access(CONFIG)
     monkeypatch.setenv("KUBECONFIG", os.pathsep)
     with pytest.raises(InvalidInputError, match="no file of KUBECONFIG exists"):
@@ -80,10 +73,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch
         ("- a", "not a kubeconfig"),
         ("", "no current context"),
         ("current-context: x", "no context x"),
-        (
-            "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]",
-            "names a cluster",
-        ),
+        ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]", "names a cluster"),
         ("users: [{name: u, user: {token: top-secret", "cannot be read"),
     ],
 )
@@ -98,9 +88,7 @@ def test_a_wrong_kubeconfig_is_said_without_its_secrets(
     assert "top-secret" not in str(caught.value)
 
 
-def test_a_context_that_is_nearly_right_is_offered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_context_that_is_nearly_right_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", {})))
     with pytest.raises(InvalidInputError, match="did you mean 'c'"):
         load_access(KubernetesCluster(orchestrator="kubernetes", context="C"))
@@ -135,10 +123,7 @@ def test_name_password_and_impersonation(tmp_path: Path, monkeypatch: pytest.Mon
     user = {"username": "a", "password": "b", "as": "c"}
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     said = base64.b64encode(b"a:b").decode()
-    assert load_access(CONFIG).headers() == {
-        "Authorization": f"Basic {said}",
-        "Impersonate-User": "c",
-    }
+    assert load_access(CONFIG).headers() == {"Authorization": f"Basic {said}", "Impersonate-User": "c"}
 
 
 # ---------------------------------------------------------------------------------------------- programs that log in
@@ -149,9 +134,7 @@ def exec_user(path: Path, **more: Any) -> dict[str, Any]:
     return {"exec": {"apiVersion": version, "command": str(path), **more}}
 
 
-def test_a_program_is_run_anew_before_its_token_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_is_run_anew_before_its_token_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = f"""
 count = len(os.listdir({str(tmp_path)!r}))
 open(os.path.join({str(tmp_path)!r}, f"ran-{{count}}"), "w")
@@ -161,12 +144,7 @@ end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + int(os.envir
 print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTimestamp": end}}}}))
 """
     path = program(tmp_path, body)
-    user = exec_user(
-        Path("./login.py"),
-        args=["t"],
-        env=[{"name": "LASTS", "value": "600"}],
-        provideClusterInfo=True,
-    )
+    user = exec_user(Path("./login.py"), args=["t"], env=[{"name": "LASTS", "value": "600"}], provideClusterInfo=True)
     user["exec"]["command"] = "./login.py"  # relative to the kubeconfig
     assert path.exists()
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
@@ -185,9 +163,7 @@ print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTim
         ("print('{}')", "neither a token nor a certificate"),
     ],
 )
-def test_a_program_that_fails_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, word: str
-) -> None:
+def test_a_program_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, word: str) -> None:
     user = exec_user(program(tmp_path, body), args=["get-token", "--cluster", "x"])
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     with pytest.raises(DeniedError, match=word) as caught:
@@ -196,9 +172,7 @@ def test_a_program_that_fails_is_named(
     assert "login.py get-token in a terminal" in str(caught.value.hint)
 
 
-def test_a_program_that_is_not_there_or_asks_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_not_there_or_asks_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user = exec_user(Path("no-such-login"))
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     with pytest.raises(DeniedError, match="not on PATH"):
@@ -209,9 +183,7 @@ def test_a_program_that_is_not_there_or_asks_questions(
         load_access(CONFIG)
 
 
-def test_an_auth_provider_without_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_auth_provider_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user = {"auth-provider": {"name": "oidc", "config": {"id-token": "x"}}}
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     monkeypatch.setitem(sys.modules, "kubernetes", None)
@@ -258,9 +230,7 @@ except UnsupportedError as error:
         ("fd00::/8", "https://[fd00::1]:6443", False),
     ],
 )
-def test_the_environments_proxy(
-    monkeypatch: pytest.MonkeyPatch, no_proxy: str, host: str, through: bool
-) -> None:
+def test_the_environments_proxy(monkeypatch: pytest.MonkeyPatch, no_proxy: str, host: str, through: bool) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
     assert find_proxy(host) == ("http://proxy.example:3128" if through else None)
@@ -280,10 +250,7 @@ async def version(config: KubernetesCluster = CONFIG) -> str:
 
 @pytest.mark.parametrize("certificate", [False, True])
 async def test_a_user_by_token_and_by_certificate(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    monkeypatch: pytest.MonkeyPatch,
-    certificate: bool,
+    kubernetes_cluster: KubernetesTestbed, namespace: str, monkeypatch: pytest.MonkeyPatch, certificate: bool
 ) -> None:
     path = kubernetes_cluster.user(f"who-{certificate:d}", namespace, certificate=certificate)
     monkeypatch.setenv("KUBECONFIG", str(path))
@@ -326,10 +293,7 @@ async def test_certificates_that_do_not_fit(
 
 
 async def test_in_a_pod(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kubernetes_cluster: KubernetesTestbed, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = yaml.safe_load(kubernetes_cluster.user("inside", namespace).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

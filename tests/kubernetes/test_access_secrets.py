@@ -32,11 +32,7 @@ SECRET = "SECRETX-9999"
     ],
 )
 def test_what_a_kubeconfig_gives_its_program_is_in_no_error(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    args: list[str],
-    env: dict[str, str],
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], env: dict[str, str], said: str
 ) -> None:
     variables = [{"name": name, "value": value} for name, value in env.items()]
     path = program(tmp_path, f"sys.exit(str(({said},)) + ' is not known')")

@@ -29,8 +29,7 @@ from tests.storage.bundles import make_bundle, write_files
 
 
 @pytest.mark.parametrize(
-    ("listed", "tasks"),
-    [("0-3", [0, 1, 2, 3]), ("1-3,7", [1, 2, 3, 7]), ("9", [9]), ("2,4-5", [2, 4, 5])],
+    ("listed", "tasks"), [("0-3", [0, 1, 2, 3]), ("1-3,7", [1, 2, 3, 7]), ("9", [9]), ("2,4-5", [2, 4, 5])]
 )
 def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]):
     assert [find_task(listed, place) for place in range(len(tasks))] == tasks
@@ -49,11 +48,7 @@ def _task_snapshot(now: float, *phases: str) -> RunSnapshot:
 
 @pytest.mark.parametrize(
     ("phases", "said"),
-    [
-        ((), ("cancelled", None)),
-        (("Failed",), ("cancelled", None)),
-        (("Running",), ("running", "being cancelled")),
-    ],
+    [((), ("cancelled", None)), (("Failed",), ("cancelled", None)), (("Running",), ("running", "being cancelled"))],
 )
 @pytest.mark.parametrize("noted", [True, False], ids=["noted", "unnoted"])
 def test_a_task_is_cancelled_once_its_pod_has_ended(
@@ -98,11 +93,7 @@ def _failed(reason: str) -> list[dict[str, Any]]:
     ],
 )  # fmt: skip
 def test_what_a_job_says_of_its_tasks(status: dict[str, Any], words: list[str]):
-    job = {
-        "metadata": {"name": "run-x", "uid": "1"},
-        "spec": {"parallelism": 2, "completions": 4},
-        "status": status,
-    }
+    job = {"metadata": {"name": "run-x", "uid": "1"}, "spec": {"parallelism": 2, "completions": 4}, "status": status}
     tasks = Tasks(job, ())
     seen = []
     for place in range(4):
@@ -156,8 +147,7 @@ async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSes
     for index in (0, 1):
         # The log may say it before the pod's state does.
         await session.until(
-            f"{run_id}.{index}",
-            lambda run: run.state == "running" and session.log(run.run_id) == "on\n",
+            f"{run_id}.{index}", lambda run: run.state == "running" and session.log(run.run_id) == "on\n"
         )
     with pytest.raises(UnsupportedError, match="single tasks"):
         await session.hyperpod.runs.act(f"{run_id}.1", "requeue")

@@ -8,12 +8,7 @@ import pytest
 
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.tables.kueue import (
-    ClusterQueueRow,
-    KueueSnapshot,
-    QuotaRow,
-    local_queue,
-)
+from hyperpod_jlab.engines.kubernetes.tables.kueue import ClusterQueueRow, KueueSnapshot, QuotaRow, local_queue
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.waiting.quota import (
     QuotaContext,
@@ -36,9 +31,7 @@ def node(name: str, gpus: int, **labels: str) -> NodeFacts:
 
 def known(**given: Any) -> QuotaContext:
     """A queue ``team`` with 16 GPUs of one kind and 4 of another, and nodes with 8."""
-    local = local_queue(
-        {"metadata": {"name": "team", "namespace": "a"}, "spec": {"clusterQueue": "q"}}
-    )
+    local = local_queue({"metadata": {"name": "team", "namespace": "a"}, "spec": {"clusterQueue": "q"}})
     limits: dict[str, Any] = {"borrowing": None, "lending": None, "borrowed": 0, "used": 0}
     quotas = tuple(
         QuotaRow(flavor, name, amount, **limits)
@@ -63,10 +56,7 @@ def spec(**given: Any) -> RequestedResources:
 
 def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:
     container = {"resources": {"limits": {GPU: str(gpus)}}}
-    return {
-        "replicas": count,
-        "template": {"spec": {"containers": [container], "nodeSelector": selector}},
-    }
+    return {"replicas": count, "template": {"spec": {"containers": [container], "nodeSelector": selector}}}
 
 
 def manifest(*replicas: dict[str, Any], **labels: str) -> RequestedResources:
@@ -89,15 +79,11 @@ def test_a_manifest_is_told_what_a_spec_is_told() -> None:
     fits = replica(2, 8)
     assert told(manifest(fits, **{QUEUE: "team", PRIORITY: "high"})) == []
     assert told(manifest(fits, **{QUEUE: "taem"})) == [("unknown_queue", "error", "source")]
-    assert told(manifest(fits, **{QUEUE: "team", PRIORITY: "x"})) == [
-        ("unknown_priority", "error", "source")
-    ]
+    assert told(manifest(fits, **{QUEUE: "team", PRIORITY: "x"})) == [("unknown_priority", "error", "source")]
     assert told(manifest(replica(3, 8), **{QUEUE: "team"})) == [("over_quota", "error", "source")]
     assert told(manifest(replica(1, 9))) == [("too_large", "error", "source")]
     assert told(manifest(replica(1, 1, x="y"))) == [("no_such_node", "warning", "source")]
-    assert told(manifest(fits, **{QUEUE: "team"}), kueue=None) == [
-        ("no_kueue", "warning", "source")
-    ]
+    assert told(manifest(fits, **{QUEUE: "team"}), kueue=None) == [("no_kueue", "warning", "source")]
 
 
 def test_what_a_manifest_can_do_about_its_queue_is_said_of_the_manifest() -> None:

@@ -21,9 +21,7 @@ def delete_pod(session: KubernetesSession, run_id: str, name: str) -> None:
 
 async def test_a_run_that_fails_is_tried_again(session: KubernetesSession) -> None:
     run_id = await session.submit(
-        'echo $HYPERPOD_ATTEMPT; [ "$HYPERPOD_ATTEMPT.$NODE_RANK" != 1.1 ] || exit 3',
-        max_restarts=2,
-        **TWO,
+        'echo $HYPERPOD_ATTEMPT; [ "$HYPERPOD_ATTEMPT.$NODE_RANK" != 1.1 ] || exit 3', max_restarts=2, **TWO
     )
     run = await session.ended(run_id)
     assert run.state == "succeeded"
@@ -41,14 +39,10 @@ async def test_not_without_end(session: KubernetesSession) -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param("master-0", marks=pytest.mark.full), "worker-0"])
-async def test_a_deleted_pod_comes_anew_and_opens_the_next_attempt(
-    session: KubernetesSession, name: str
-) -> None:
+async def test_a_deleted_pod_comes_anew_and_opens_the_next_attempt(session: KubernetesSession, name: str) -> None:
     run_id = await session.submit(WAITS, **TWO)
     await session.running(run_id)
-    await session.until(
-        run_id, lambda _: [session.log(run_id, node) for node in (0, 1)] == ["up 1\n"] * 2
-    )
+    await session.until(run_id, lambda _: [session.log(run_id, node) for node in (0, 1)] == ["up 1\n"] * 2)
     delete_pod(session, run_id, name)
     run = await session.ended(run_id)
     assert run.state == "succeeded", run.status
@@ -58,13 +52,9 @@ async def test_a_deleted_pod_comes_anew_and_opens_the_next_attempt(
 
 async def test_a_requeued_run_goes_on_in_new_pods(session: KubernetesSession) -> None:
     run_id = await session.submit("echo up; sleep 600", **TWO)
-    await session.until(
-        run_id, lambda _: [session.log(run_id, node) for node in (0, 1)] == ["up\n"] * 2
-    )
+    await session.until(run_id, lambda _: [session.log(run_id, node) for node in (0, 1)] == ["up\n"] * 2)
     await session.hyperpod.runs.act(run_id, "requeue")
-    run = await session.until(
-        run_id, lambda _: [session.log(run_id, node, 0, 2) for node in (0, 1)] == ["up\n"] * 2
-    )
+    run = await session.until(run_id, lambda _: [session.log(run_id, node, 0, 2) for node in (0, 1)] == ["up\n"] * 2)
     assert [attempt.number for attempt in run.status.attempts] == [1, 2]
     assert run.state == "running"
     assert session.log(run_id) == "up\n"

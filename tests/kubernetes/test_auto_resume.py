@@ -54,9 +54,7 @@ def test_the_operators_version_is_what_its_image_says(image: str, version: str |
         ("default", "1.9.3", ["namespace", "operator"]),
     ],
 )
-def test_each_condition_that_does_not_hold_is_named(
-    namespace: str, operator: str | None, codes: list[str]
-):
+def test_each_condition_that_does_not_hold_is_named(namespace: str, operator: str | None, codes: list[str]):
     found = [*auto_resume.find_obstacles(namespace, operator)]
     assert [one.code for one in found] == [f"auto_resume_{code}" for code in codes]
     assert all(one.level == "warning" and one.hint for one in found)
@@ -66,24 +64,13 @@ def test_each_condition_that_does_not_hold_is_named(
     ("asked", "hyperpod", "resumed"),
     [(None, True, True), (None, False, False), (False, True, False), (True, False, True)],
 )
-def test_it_is_on_where_the_cluster_has_it_unless_the_run_refuses(
-    asked: bool | None, hyperpod: bool, resumed: bool
-):
+def test_it_is_on_where_the_cluster_has_it_unless_the_run_refuses(asked: bool | None, hyperpod: bool, resumed: bool):
     assert parse(JobSpec, {**SOURCE, "auto_resume": asked}).is_resumed(hyperpod) is resumed
-    case = {
-        "spec": {"auto_resume": asked, "kubernetes": {"namespace": "hyperpod-ns-a"}},
-        "hyperpod": hyperpod,
-    }
+    case = {"spec": {"auto_resume": asked, "kubernetes": {"namespace": "hyperpod-ns-a"}}, "hyperpod": hyperpod}
     assert (ENABLED in text(case)) is resumed
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"namespace": "a"},
-        {"operator": "1.9.3"},
-    ],
-)
+@pytest.mark.parametrize("change", [{"namespace": "a"}, {"operator": "1.9.3"}])
 def test_a_run_is_sent_without_the_annotation_where_it_cannot_work(change: dict[str, Any]):
     space = change.pop("namespace", "hyperpod")
     case = {"spec": {"kubernetes": {"namespace": space}}, "hyperpod": True, **change}
@@ -120,9 +107,7 @@ def manifest(policy: str, namespace: str, asked: str = "true") -> dict[str, Any]
         ({"metadata": {"annotations": {ENABLED: "true"}}}, "1.8.1", ["namespace"]),
     ],
 )
-def test_a_users_own_manifest_gets_the_same_findings(
-    document: dict[str, Any], operator: str | None, codes: list[str]
-):
+def test_a_users_own_manifest_gets_the_same_findings(document: dict[str, Any], operator: str | None, codes: list[str]):
     found = [one.code for one in auto_resume.manifest_findings(document, operator)]
     assert found == [f"auto_resume_{code}" for code in codes]
 
@@ -144,18 +129,11 @@ async def resumed(sessions: Sessions) -> AsyncIterator[KubernetesSession]:
 async def begun(session: KubernetesSession, run_id: str, attempt: int) -> None:
     """Wait until both nodes are in this attempt."""
     up = f"up {attempt}\n"
-    await session.until(
-        run_id,
-        lambda _: [session.log(run_id, node, 0, attempt) for node in (0, 1)] == [up] * 2,
-    )
+    await session.until(run_id, lambda _: [session.log(run_id, node, 0, attempt) for node in (0, 1)] == [up] * 2)
 
 
-async def test_a_run_goes_on_when_a_pod_is_deleted_and_when_a_node_is_drained(
-    resumed: KubernetesSession,
-) -> None:
-    run_id = await resumed.submit(
-        "echo up $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 3 ] || sleep 600", **TWO
-    )
+async def test_a_run_goes_on_when_a_pod_is_deleted_and_when_a_node_is_drained(resumed: KubernetesSession) -> None:
+    run_id = await resumed.submit("echo up $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 3 ] || sleep 600", **TWO)
     assert resumed.job_of(run_id)["metadata"]["annotations"][ENABLED] == "true"
     await begun(resumed, run_id, 1)
     cluster, pods = resumed.cluster, f"run-{run_id}-worker-"
@@ -178,9 +156,7 @@ async def test_a_run_goes_on_when_a_pod_is_deleted_and_when_a_node_is_drained(
     assert node not in {pod["spec"]["nodeName"] for pod in resumed.pods_of(run_id)}
 
 
-async def test_a_run_whose_ranks_fail_ends_as_failed_and_leaves_no_pods(
-    resumed: KubernetesSession,
-) -> None:
+async def test_a_run_whose_ranks_fail_ends_as_failed_and_leaves_no_pods(resumed: KubernetesSession) -> None:
     run_id = await resumed.submit("echo ran; sleep $NODE_RANK; exit 4", max_restarts=1, **TWO)
     run = await resumed.ended(run_id)
     assert (run.state, run.status.exit_code, len(run.status.attempts)) == ("failed", 4, 2)

@@ -25,17 +25,7 @@ from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, parse_error
 from hyperpod_jlab.engines.kubernetes.api.rights import PermissionChecker, ResourcePermission
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
-from tests.kubernetes.proxy import (
-    FaultyProxy,
-    Pipe,
-    cut_bytes,
-    delay,
-    drop,
-    lose_answer,
-    page,
-    refuse,
-    replace,
-)
+from tests.kubernetes.proxy import FaultyProxy, Pipe, cut_bytes, delay, drop, lose_answer, page, refuse, replace
 
 __all__ = ["client", "proxy"]
 
@@ -55,9 +45,7 @@ def config_map(name: str) -> dict[str, Any]:
 
 
 def status(code: int, message: str, reason: str = "", **details: Any) -> str:
-    return json.dumps(
-        {"kind": "Status", "code": code, "message": message, "reason": reason, "details": details}
-    )
+    return json.dumps({"kind": "Status", "code": code, "message": message, "reason": reason, "details": details})
 
 
 HOOK = 'admission webhook "validator.pytorchjob.training-operator.kubeflow.org" denied the request: no container named pytorch'
@@ -88,12 +76,8 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
         (302, "<html>top-secret</html>", RefusedError, "refused", "no reason"),
     ],
 )  # fmt: skip
-def test_refusals_in_words(
-    code: int, text: str, kind: type[HyperpodError], word: str, said: str
-) -> None:
-    error = parse_error(
-        code, text, verb="POST", path="/apis/kubeflow.org/v1/namespaces/n/pytorchjobs"
-    )
+def test_refusals_in_words(code: int, text: str, kind: type[HyperpodError], word: str, said: str) -> None:
+    error = parse_error(code, text, verb="POST", path="/apis/kubeflow.org/v1/namespaces/n/pytorchjobs")
     assert type(error) is kind
     assert error.code == word
     assert said in error.message
@@ -189,9 +173,7 @@ async def test_writing_says_whether_it_may_have_been_done(
     assert ("once" in names) == done
 
 
-async def test_what_was_put_off_is_sent_again(
-    client: KubeClient, maps: str, proxy: FaultyProxy
-) -> None:
+async def test_what_was_put_off_is_sent_again(client: KubeClient, maps: str, proxy: FaultyProxy) -> None:
     met = proxy.add(refuse(429, retry_after=0.2), verb="POST", times=2)
     await client.post(maps, config_map("later"))
     assert met.hits == 2
@@ -203,9 +185,7 @@ async def test_what_was_put_off_is_sent_again(
     assert time.monotonic() - begin < 2
 
 
-async def test_a_login_page_and_a_server_that_is_away(
-    client: KubeClient, maps: str, proxy: FaultyProxy
-) -> None:
+async def test_a_login_page_and_a_server_that_is_away(client: KubeClient, maps: str, proxy: FaultyProxy) -> None:
     proxy.add(replace(b"<html>log in</html>", kind="text/html"))
     with pytest.raises(UnreachableError) as caught:
         await client.get(maps)
@@ -216,9 +196,7 @@ async def test_a_login_page_and_a_server_that_is_away(
     assert away.value.code == "unreachable"  # surely not done
 
 
-async def test_a_list_that_became_too_old_goes_on(
-    client: KubeClient, maps: str, proxy: FaultyProxy
-) -> None:
+async def test_a_list_that_became_too_old_goes_on(client: KubeClient, maps: str, proxy: FaultyProxy) -> None:
     for number in range(6):
         await client.post(maps, config_map(f"m{number}"))
     listed = client.pages(maps, limit=2)
@@ -250,9 +228,7 @@ async def test_credentials_are_fetched_anew_once_for_all(proxy: FaultyProxy) -> 
 
     client = KubeClient(ApiAccess(proxy.address, False, headers, renew=renew))
     proxy.add(refuse(401))
-    found = await asyncio.gather(
-        *(client.get("/api/v1/nodes") for _ in range(5)), return_exceptions=True
-    )
+    found = await asyncio.gather(*(client.get("/api/v1/nodes") for _ in range(5)), return_exceptions=True)
     assert all(isinstance(one, DeniedError) for one in found)
     assert fetched[1] <= 2
     assert len(proxy.requests) == 10
@@ -284,9 +260,7 @@ async def test_many_streams_wait_for_nobody(client: KubeClient, namespace: str, 
     query = {"watch": "true", "resourceVersion": (await client.list(maps)).version}
     query["timeoutSeconds"] = "60"
     async with AsyncExitStack() as stack, asyncio.timeout(60):
-        opened = await asyncio.gather(
-            *(stack.enter_async_context(client.stream(maps, **query)) for _ in range(120))
-        )
+        opened = await asyncio.gather(*(stack.enter_async_context(client.stream(maps, **query)) for _ in range(120)))
         assert len(opened) == 120
         assert (await client.get("/api/v1/namespaces/default"))["metadata"]["name"] == "default"
         await client.post(maps, config_map("news"))
@@ -325,10 +299,7 @@ async def test_what_one_may_do(
         ]
         missing = await rights.list_missing(wanted)
         assert missing == wanted[1:]
-        assert (
-            "you do not have the permission to delete pods in the namespace"
-            in missing[0].denied().message
-        )
+        assert "you do not have the permission to delete pods in the namespace" in missing[0].denied().message
         asked = len(theirs.requests)
         await rights.list_missing(wanted)
         assert len(theirs.requests) == asked == 3

@@ -19,15 +19,7 @@ from hyperpod_jlab.engines.kubernetes.submit.native import render_native
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
 from hyperpod_jlab.storage.partition import PathMap
-from tests.kubernetes.companion_texts import (
-    DEPLOYMENT,
-    ELASTIC,
-    JOB,
-    NAMED,
-    SERVICE,
-    WORKERS,
-    documents,
-)
+from tests.kubernetes.companion_texts import DEPLOYMENT, ELASTIC, JOB, NAMED, SERVICE, WORKERS, documents
 
 RUN_ID = "20260101-120000-abcdef"
 
@@ -36,14 +28,7 @@ def rendered(text: str, **spec: Any) -> list[dict[str, Any]]:
     data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
     paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
     given = RenderInput(
-        RUN_ID,
-        "job",
-        parse(JobSpec, data),
-        "runs/x",
-        paths,
-        None,
-        GuardPolicy(0, "5ea1"),
-        user="alice",
+        RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, GuardPolicy(0, "5ea1"), user="alice"
     )
     file = NativeFile("code/job.yaml", text.encode(), "work")
     return list(yaml.safe_load_all(render_native(given, file, "team").text))
@@ -69,9 +54,7 @@ def test_a_list_is_its_items_and_references_reach_through_one_document() -> None
     items = [yaml.safe_load(documents(one)) for one in (SERVICE, JOB)]
     text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
     assert [one["kind"] for one in rendered(text)] == ["Service", "Job"]
-    anchors = documents(JOB).replace(
-        "{name: mine}", "{name: mine, labels: &l {x: y}, annotations: *l}"
-    )
+    anchors = documents(JOB).replace("{name: mine}", "{name: mine, labels: &l {x: y}, annotations: *l}")
     service, job = rendered(documents(SERVICE, anchors))
     assert job["metadata"]["annotations"]["x"] == job["metadata"]["labels"]["x"] == "y"
     assert service["kind"] == "Service"
@@ -90,20 +73,14 @@ def test_a_list_is_its_items_and_references_reach_through_one_document() -> None
         ((JOB, SERVICE.replace("name: beside", "namespace: a, name: b")), "is for the namespace a"),
         ((JOB, SERVICE.replace("name: beside", "generateName: b")), "has no metadata.name"),
         ((JOB, SERVICE.replace("name: beside", "name: ../x")), "metadata.name is not a valid name"),
-        (
-            (JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")),
-            "metadata.labels must be a mapping",
-        ),
+        ((JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")), "metadata.labels must be a mapping"),
         ((JOB, NAMED.replace("NAME", "x")), "the ConfigMap x has no apiVersion"),
         ((JOB, "apiVersion: ../v1\n" + NAMED.replace("NAME", "x")), "has no apiVersion"),
         (
             (JOB, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}"),
             "values would be readable in the folder of the run",
         ),
-        (
-            (JOB, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"),
-            "with its data",
-        ),
+        ((JOB, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"), "with its data"),
         ((JOB, *[SERVICE] * (MAX_COMPANIONS + 1)), f"{MAX_COMPANIONS + 1} objects besides its job"),
     ],
 )
@@ -128,7 +105,9 @@ def test_variables_of_a_template_are_told_with_their_places() -> None:
     assert "containers[0].image: ${REPO}:${TAG}" in error.value.message
     assert "HOME" not in error.value.message  # a shell of the pod's fills that in
     assert "envsubst < job.yaml" in str(error.value.hint)
-    rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: x}\nspec: {m: '{{ $labels.x }}'}"
+    rule = (
+        "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: x}\nspec: {m: '{{ $labels.x }}'}"
+    )
     assert rendered(documents(rule, JOB))[0]["spec"] == {"m": "{{ $labels.x }}"}
 
 
@@ -138,16 +117,8 @@ def test_variables_of_a_template_are_told_with_their_places() -> None:
         ({"spec": {"a": 1}}, {"spec": {"a": 1, "b": 2}, "status": {"c": 3}}, None),
         ({"metadata": {"name": "x"}, "spec": {}}, {"metadata": {"uid": "y"}}, None),
         ({"spec": {"a": None, "b": []}}, {"spec": {}}, None),
-        (
-            {"spec": {"cpu": "1000m", "memory": "1Gi"}},
-            {"spec": {"cpu": "1", "memory": "1024Mi"}},
-            None,
-        ),
-        (
-            {"spec": {"ports": [{"port": 1}]}},
-            {"spec": {"ports": [{"port": 2}]}},
-            "spec.ports[0].port",
-        ),
+        ({"spec": {"cpu": "1000m", "memory": "1Gi"}}, {"spec": {"cpu": "1", "memory": "1024Mi"}}, None),
+        ({"spec": {"ports": [{"port": 1}]}}, {"spec": {"ports": [{"port": 2}]}}, "spec.ports[0].port"),
         ({"spec": {"ports": [1]}}, {"spec": {"ports": [1, 2]}}, "spec.ports"),
         ({"data": {"a": "1"}}, {"data": {}}, "data.a"),
         ({"spec": {"a": True}}, {"spec": {"a": 1000}}, "spec.a"),
@@ -160,10 +131,7 @@ def test_whether_what_is_there_says_the_same(
 
 
 def test_workers_without_a_master_are_counted_from_0() -> None:
-    labels = {
-        "training.kubeflow.org/replica-type": "worker",
-        "training.kubeflow.org/replica-index": "1",
-    }
+    labels = {"training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": "1"}
 
     def rank(*prepared: str) -> int | None:
         spec = {"initContainers": [{"name": name} for name in prepared]}

@@ -39,17 +39,11 @@ async def _found(user: Acting, text: str) -> dict[str, str]:
 def left(cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deployment") -> set[str]:
     """What is there that a run has made or would have."""
     items = cluster.get(kinds, namespace=namespace)["items"]
-    named = {
-        f"{one['kind']} {one['metadata']['name']}"
-        for one in items
-        if "deletionTimestamp" not in one["metadata"]
-    }
+    named = {f"{one['kind']} {one['metadata']['name']}" for one in items if "deletionTimestamp" not in one["metadata"]}
     return {one for one in named if not one.startswith("Service mine-")}  # the operator's
 
 
-async def gone(
-    cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deployment"
-) -> set[str]:
+async def gone(cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deployment") -> set[str]:
     """The same, once Kubernetes has had the time to delete what a deleted job owned."""
     for _ in range(300):
         if not await asyncio.to_thread(left, cluster, namespace, kinds):
@@ -87,9 +81,7 @@ async def test_workers_meet_by_what_stands_beside_them_and_it_goes_with_them(
     assert await gone(kubernetes_cluster, user.namespace) == set()
 
 
-async def test_what_was_there_before_is_used_and_stays(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_what_was_there_before_is_used_and_stays(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     image, namespace = kubernetes_cluster.image, user.namespace
     kubernetes_cluster.create(yaml.safe_load(SERVICE), namespace=namespace)
     text = documents(SERVICE, JOB, image=image)
@@ -97,20 +89,13 @@ async def test_what_was_there_before_is_used_and_stays(
     run_id = await _submit(user, text)
     assert (await user.ended(run_id)).state == "succeeded"
     assert left(kubernetes_cluster, namespace) == {"Service beside"}
-    assert (
-        RUN_LABEL
-        not in kubernetes_cluster.get("service", "beside", namespace)["metadata"]["labels"]
-    )
+    assert RUN_LABEL not in kubernetes_cluster.get("service", "beside", namespace)["metadata"]["labels"]
     # Another one of that name is nobody's to change.
     other = text.replace("port: 8000", "port: 8001").replace("name: mine", "name: other")
-    with pytest.raises(
-        RefusedError, match=r"Service beside.* with other content: spec.ports\[0\].port differs"
-    ):
+    with pytest.raises(RefusedError, match=r"Service beside.* with other content: spec.ports\[0\].port differs"):
         await _submit(user, other)
     assert left(kubernetes_cluster, namespace) == {"Service beside"}
-    assert (
-        kubernetes_cluster.get("service", "beside", namespace)["spec"]["ports"][0]["port"] == 8000
-    )
+    assert kubernetes_cluster.get("service", "beside", namespace)["spec"]["ports"][0]["port"] == 8000
 
 
 async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
@@ -119,9 +104,7 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     image = kubernetes_cluster.image
     first = await _submit(user, documents(SERVICE, JOB, image=image, command="sleep 600"))
     other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
-    with pytest.raises(
-        RefusedError, match=f"belongs to the run {first} and is deleted with its job"
-    ):
+    with pytest.raises(RefusedError, match=f"belongs to the run {first} and is deleted with its job"):
         await _submit(user, other)
     await user.hyperpod.runs.act(first, "cancel")
     assert await gone(kubernetes_cluster, user.namespace) == set()
@@ -133,9 +116,7 @@ async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
     assert left(kubernetes_cluster, user.namespace) == {"Service beside"}
 
 
-async def test_what_fails_half_way_leaves_nothing(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_what_fails_half_way_leaves_nothing(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     """A quota tells of two that each alone would fit only when they are made."""
     image, namespace = kubernetes_cluster.image, user.namespace
     kubernetes_cluster.kubectl("create", "quota", "one", "--hard=services=1", namespace=namespace)

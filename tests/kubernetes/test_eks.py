@@ -13,13 +13,7 @@ import pytest
 from botocore.stub import Stubber
 
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.engines.kubernetes.api import eks
 from hyperpod_jlab.engines.kubernetes.api.access import load_access
 from hyperpod_jlab.engines.kubernetes.api.eks import eks_access
@@ -98,9 +92,7 @@ def test_a_refusal_of_eks_is_none_of_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_the_region_of_eks_is_that_of_all_calls(
-    monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_the_region_of_eks_is_that_of_all_calls(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "eu-west-3")

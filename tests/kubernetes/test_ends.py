@@ -15,9 +15,7 @@ PAIR: dict[str, Any] = {"resources": {"nodes": 2}, "launcher": "python"}
 HOG = "python3 -c 'import os; x = [os.urandom(1 << 20) for _ in range(400)]; print(len(x))'"
 
 
-async def test_an_image_that_does_not_exist_is_said_while_it_waits(
-    session: KubernetesSession,
-) -> None:
+async def test_an_image_that_does_not_exist_is_said_while_it_waits(session: KubernetesSession) -> None:
     run_id = await session.submit("true", environment={"image": "localhost/no/such/image:1"})
     run = await session.until(run_id, lambda run: run.status.reason is not None)
     assert run.state == "waiting"

@@ -19,10 +19,7 @@ async def test_two_pods_share_one_on_the_partition(session: KubernetesSession) -
     shutil.copy(UV, session.partition / "bin" / "uv")
     lines = f"--no-index\n--find-links {MOUNT}/packages\nalpha\n"
     (session.folder / "requirements.txt").write_text(lines)
-    environment = {
-        "capture": "requirements",
-        "variables": {"PATH": f"{MOUNT}/bin:/usr/local/bin:/usr/bin:/bin"},
-    }
+    environment = {"capture": "requirements", "variables": {"PATH": f"{MOUNT}/bin:/usr/local/bin:/usr/bin:/bin"}}
     command = "python -c 'import alpha, sys; print(alpha.VERSION, sys.prefix)'"
     two = {"nodes": 2}
     run_id = await session.submit(command, resources=two, environment=environment)
@@ -34,9 +31,7 @@ async def test_two_pods_share_one_on_the_partition(session: KubernetesSession) -
 
 
 @pytest.mark.full
-async def test_without_an_installer_the_run_says_what_the_image_needs(
-    session: KubernetesSession,
-) -> None:
+async def test_without_an_installer_the_run_says_what_the_image_needs(session: KubernetesSession) -> None:
     (session.folder / "requirements.txt").write_text("--no-index\nalpha\n")
     run_id = await session.submit("true", environment={"capture": "requirements"})
     run = await session.ended(run_id)

@@ -89,27 +89,17 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_what_is_not_known_is_shown_as_it_is() -> None:
-    assert explain_reason("Strange", "the moon is full").message == (
-        "Kubernetes reports: Strange: the moon is full"
-    )
+    assert explain_reason("Strange", "the moon is full").message == ("Kubernetes reports: Strange: the moon is full")
     assert explain_reason("Strange", "").message == "Kubernetes reports: Strange"
 
 
 @pytest.mark.parametrize(
     ("reason", "message", "code"),
     [
-        (
-            "Preempted",
-            "Preempted by pod 0c0c7fe8-6372-40b4-b5da-346f1493a137 on node node1",
-            "preempted",
-        ),
+        ("Preempted", "Preempted by pod 0c0c7fe8-6372-40b4-b5da-346f1493a137 on node node1", "preempted"),
         ("TaintManagerEviction", "Marking for deletion Pod a/b", "node_lost"),
         ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", "node_lost"),
-        (
-            "Evicted",
-            "The node was low on resource: memory. Threshold quantity: 100Mi, available: 60Mi.",
-            "evicted",
-        ),
+        ("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 60Mi.", "evicted"),
         (
             "FailedCreatePod",
             'Error creating: admission webhook "x.y" denied the request: no team label',
@@ -177,9 +167,7 @@ def waiting(name: str, reason: str, message: str, last: str | None = None) -> Po
             "metadata": {"name": name, "namespace": "a"},
             "status": {
                 "phase": "Pending",
-                "containerStatuses": [
-                    {"state": {"waiting": {"reason": reason, "message": message}}, **state}
-                ],
+                "containerStatuses": [{"state": {"waiting": {"reason": reason, "message": message}}, **state}],
             },
         }
     )

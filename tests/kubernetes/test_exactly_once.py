@@ -37,9 +37,7 @@ def sender(session: KubernetesSession, monkeypatch: pytest.MonkeyPatch) -> Kuber
 
 
 @pytest.fixture
-def behind(
-    sessions: Sessions, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
-) -> KubernetesSession:
+def behind(sessions: Sessions, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> KubernetesSession:
     """A session whose requests go through the proxy."""
     made = sessions(kubeconfig=proxy.kubeconfig)
     submits_elsewhere(made, monkeypatch)
@@ -92,9 +90,7 @@ async def kill_at_random(sender: KubernetesSession, number: int, longest: float)
     names = [f"{n}-{new_name()}" for n in range(number)]
     for begin in range(0, number, 5):
         batch = names[begin : begin + 5]
-        all_at_once(
-            [Submitting(name, mark(name), die_after=dice.uniform(0, longest)) for name in batch]
-        )
+        all_at_once([Submitting(name, mark(name), die_after=dice.uniform(0, longest)) for name in batch])
         for name in batch:
             await send(sender, name)
     await holds(sender, *names)
@@ -128,10 +124,7 @@ ANSWERS = {
 @pytest.mark.parametrize(
     "how",
     ["late", "lost"]
-    + [
-        pytest.param(how, marks=pytest.mark.full)
-        for how in ("dropped", "a page", "unavailable", "in a while")
-    ],
+    + [pytest.param(how, marks=pytest.mark.full) for how in ("dropped", "a page", "unavailable", "in a while")],
 )
 async def test_an_answer_that_is(how: str, behind: KubernetesSession, proxy: FaultyProxy) -> None:
     """It is made once, and the one who was not told sees it, or is told how to send it again."""
@@ -150,15 +143,10 @@ async def test_an_answer_that_is(how: str, behind: KubernetesSession, proxy: Fau
     await holds(behind, name)
 
 
-@pytest.mark.parametrize(
-    "silence",
-    [pytest.param(hang(), id="never"), pytest.param(delay(45), id="after-45-s")],
-)
+@pytest.mark.parametrize("silence", [pytest.param(hang(), id="never"), pytest.param(delay(45), id="after-45-s")])
 @pytest.mark.full
 @pytest.mark.timeout(300)
-async def test_an_answer_that_comes(
-    silence: Pipe, behind: KubernetesSession, proxy: FaultyProxy
-) -> None:
+async def test_an_answer_that_comes(silence: Pipe, behind: KubernetesSession, proxy: FaultyProxy) -> None:
     """The submit gives up; the request may still arrive after a second submit has made the job."""
     name = new_name()
     proxy.add(silence, verb="POST", path=MAKES, times=1)
@@ -169,9 +157,7 @@ async def test_an_answer_that_comes(
     await holds(behind, name)
 
 
-async def test_the_answer_is_lost_and_then_the_server(
-    behind: KubernetesSession, proxy: FaultyProxy
-) -> None:
+async def test_the_answer_is_lost_and_then_the_server(behind: KubernetesSession, proxy: FaultyProxy) -> None:
     """The job runs; as long as nobody can be asked, nothing is sent again."""
     name = new_name()
     proxy.add(lose_answer(), verb="POST", path=MAKES, times=1)
@@ -200,9 +186,7 @@ async def sent_at_random(behind: KubernetesSession, proxy: FaultyProxy, number: 
             if dice.random() < 0.5:
                 proxy.add(dice.choice(faults), verb="POST", path=MAKES, times=dice.randint(1, 2))
             del name
-        all_at_once(
-            [Submitting(name, mark(name), die_after=dice.uniform(0.2, 4)) for name in batch]
-        )
+        all_at_once([Submitting(name, mark(name), die_after=dice.uniform(0.2, 4)) for name in batch])
         for name in batch:
             (said,) = await asyncio.gather(send(behind, name), return_exceptions=True)
             assert said == name or isinstance(said, UnreachableError), said
@@ -219,15 +203,11 @@ async def test_kills_and_faults_together(behind: KubernetesSession, proxy: Fault
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-async def test_a_hundred_kills_and_faults_together(
-    behind: KubernetesSession, proxy: FaultyProxy
-) -> None:
+async def test_a_hundred_kills_and_faults_together(behind: KubernetesSession, proxy: FaultyProxy) -> None:
     await sent_at_random(behind, proxy, 100)
 
 
-async def test_a_job_that_was_deleted_after_its_end_is_not_made_again(
-    sender: KubernetesSession,
-) -> None:
+async def test_a_job_that_was_deleted_after_its_end_is_not_made_again(sender: KubernetesSession) -> None:
     """As a time to live does it: the run has ended, and its id is taken."""
     name = new_name()
     await send(sender, name)
@@ -249,10 +229,7 @@ async def test_an_object_of_that_name_that_is_not_ours(sender: KubernetesSession
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": f"run-{name}"},
-        "spec": {
-            "runPolicy": {"suspend": True},
-            "pytorchReplicaSpecs": {"Master": replica},
-        },
+        "spec": {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Master": replica}},
     }
     sender.cluster.create(job, namespace=sender.namespace)
     before = sender.job_of(name)["metadata"]["uid"]

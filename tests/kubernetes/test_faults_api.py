@@ -10,19 +10,7 @@ import pytest
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.fault_fixtures import behind, follow, numbers, whole, why
-from tests.kubernetes.proxy import (
-    FaultyProxy,
-    Pipe,
-    append,
-    cut,
-    cut_bytes,
-    drop,
-    end,
-    expire,
-    hang,
-    page,
-    refuse,
-)
+from tests.kubernetes.proxy import FaultyProxy, Pipe, append, cut, cut_bytes, drop, end, expire, hang, page, refuse
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 
 __all__ = ["behind", "proxy"]
@@ -79,32 +67,16 @@ async def test_for_some_seconds_in_the_middle_of_a_run(
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
-        pytest.param(
-            refuse(401, message="Unauthorized"), "unauthorized", "your credentials", id="401"
-        ),
+        pytest.param(refuse(401, message="Unauthorized"), "unauthorized", "your credentials", id="401"),
         pytest.param(page(500, HTML), "unreachable", "500", id="500-html"),
         pytest.param(
-            page(200, HTML),
-            "no_api_server",
-            "not a Kubernetes API server",
-            id="200-html",
-            marks=pytest.mark.full,
+            page(200, HTML), "no_api_server", "not a Kubernetes API server", id="200-html", marks=pytest.mark.full
         ),
         pytest.param(page(403, HTML), "denied", "", id="403-html", marks=pytest.mark.full),
         pytest.param(
-            page(404, HTML),
-            "no_api_server",
-            "not a Kubernetes API server",
-            id="404-html",
-            marks=pytest.mark.full,
+            page(404, HTML), "no_api_server", "not a Kubernetes API server", id="404-html", marks=pytest.mark.full
         ),
-        pytest.param(
-            refuse(429, retry_after=60),
-            "too_many_requests",
-            "overloaded",
-            id="429",
-            marks=pytest.mark.full,
-        ),
+        pytest.param(refuse(429, retry_after=60), "too_many_requests", "overloaded", id="429", marks=pytest.mark.full),
         pytest.param(drop(), "unreachable", "", id="dropped", marks=pytest.mark.full),
     ],
 )
@@ -142,11 +114,7 @@ async def test_a_run_whose_cluster_is_gone_is_told_by_its_launchers(
     await behind.running(run_id)
     proxy.down()
     # Launchers are heard of once they have written that they go on.
-    await behind.until(
-        run_id,
-        lambda run: "API server" in (run.status.reason or "") and run.state == "running",
-        30,
-    )
+    await behind.until(run_id, lambda run: "API server" in (run.status.reason or "") and run.state == "running", 30)
     other = await behind.until(waits, lambda run: run.state == "unknown", 30)
     assert other.status.reason_code == "unreachable"
     with pytest.raises(UnreachableError):
@@ -179,9 +147,7 @@ async def test_an_error_in_the_middle_of_a_list_is_not_an_empty_list(
 
 
 @pytest.mark.full
-async def test_a_cancel_whose_answer_is_lost_can_be_given_again(
-    behind: KubernetesSession, proxy: FaultyProxy
-) -> None:
+async def test_a_cancel_whose_answer_is_lost_can_be_given_again(behind: KubernetesSession, proxy: FaultyProxy) -> None:
     run_id = await behind.submit("echo begun; sleep 600")
     await behind.running(run_id)
     for verb in ("DELETE", "PATCH"):
@@ -192,9 +158,7 @@ async def test_a_cancel_whose_answer_is_lost_can_be_given_again(
     assert (await behind.ended(run_id)).state == "cancelled"
 
 
-async def test_credentials_that_end_are_asked_for_anew(
-    sessions: Sessions, proxy: FaultyProxy
-) -> None:
+async def test_credentials_that_end_are_asked_for_anew(sessions: Sessions, proxy: FaultyProxy) -> None:
     """A token that the server no longer takes is fetched again, once for all, and nobody notices."""
     session = sessions(kubeconfig=proxy.kubeconfig)
     run_id = await session.submit("sleep 1; echo ran")

@@ -40,9 +40,7 @@ async def said(session: KubernetesSession, run_id: str, number: int, attempt: in
     raise AssertionError(f"it never said {number}")
 
 
-@pytest.mark.parametrize(
-    "seconds", [2, pytest.param(60, marks=pytest.mark.full)], ids=["restarted", "60-s"]
-)
+@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.full)], ids=["restarted", "60-s"])
 @pytest.mark.full
 @LONG
 async def test_the_api_server_is_killed(
@@ -65,9 +63,7 @@ async def test_the_api_server_is_killed(
 
 @pytest.mark.full
 @LONG
-async def test_a_kubelet_is_killed_and_comes_back(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_a_kubelet_is_killed_and_comes_back(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """The pod goes on; who reads its log through the API server waits until the kubelet is back."""
     run_id = await session.submit(numbers(150))
     reading = asyncio.create_task(follow(session, run_id))
@@ -83,9 +79,7 @@ async def test_a_kubelet_is_killed_and_comes_back(
     assert session.log(run_id).split() == whole(150)
 
 
-async def goes_on(
-    session: KubernetesSession, run_id: str, reading: asyncio.Task[list[str]], count: int
-) -> None:
+async def goes_on(session: KubernetesSession, run_id: str, reading: asyncio.Task[list[str]], count: int) -> None:
     """A run succeeds in its second attempt, and both are whole in one log."""
     run = await session.ended(run_id, 200)
     assert (run.state, len(run.status.attempts)) == ("succeeded", 2), run.status
@@ -107,9 +101,7 @@ async def is_struck(session: KubernetesSession, strike: Callable[[str], object])
 
 @pytest.mark.full
 @LONG
-async def test_a_pod_is_deleted_while_it_is_followed(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_a_pod_is_deleted_while_it_is_followed(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """It comes anew and opens the next attempt."""
 
     def delete(run_id: str) -> None:
@@ -120,9 +112,7 @@ async def test_a_pod_is_deleted_while_it_is_followed(
 
 
 @LONG
-async def test_a_container_is_killed(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_a_container_is_killed(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """The operator makes its pod anew."""
     await is_struck(session, lambda run_id: kill_container(session, run_id))
     del kubernetes
@@ -130,18 +120,12 @@ async def test_a_container_is_killed(
 
 def apart(must: bool) -> dict[str, Any]:
     """A patch by which the pods of a run go to different nodes, or wait; or only where that can be."""
-    term = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"test": "apart"}},
-    }
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"test": "apart"}}}
     rule: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     if not must:
         weighed = [{"weight": 100, "podAffinityTerm": term}]
         rule = {"preferredDuringSchedulingIgnoredDuringExecution": weighed}
-    one = {
-        "metadata": {"labels": {"test": "apart"}},
-        "spec": {"affinity": {"podAntiAffinity": rule}},
-    }
+    one = {"metadata": {"labels": {"test": "apart"}}, "spec": {"affinity": {"podAntiAffinity": rule}}}
     return {"template": one}
 
 
@@ -149,9 +133,7 @@ async def lose_node(
     kubernetes: KubernetesTestbed, session: KubernetesSession, count: int, patch: dict[str, Any]
 ) -> tuple[str, str]:
     """Submit a run on two nodes, and when it speaks switch the second off; returns the run and the node."""
-    run_id = await session.submit(
-        numbers(count), resources={"nodes": 2}, kubernetes={"patch": patch}
-    )
+    run_id = await session.submit(numbers(count), resources={"nodes": 2}, kubernetes={"patch": patch})
     await said(session, run_id, 5)
     node = node_of(session, run_id, "worker-0")
     assert node != node_of(session, run_id)
@@ -176,9 +158,7 @@ async def goes_on_in_two(session: KubernetesSession, run_id: str, count: int) ->
 
 @pytest.mark.full
 @LONG
-async def test_a_node_is_lost_for_good(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_a_node_is_lost_for_good(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """The attempt says which node is gone; when the admin has removed it, the run goes on elsewhere as another attempt."""
     run_id, node = await lose_node(kubernetes, session, 300, apart(must=False))
     kubernetes.kubectl("delete", "node", node)
@@ -187,9 +167,7 @@ async def test_a_node_is_lost_for_good(
 
 @pytest.mark.full
 @LONG
-async def test_a_node_is_lost_and_there_is_no_other(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_a_node_is_lost_and_there_is_no_other(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """The run says that it waits for the node, then that its new pod has no room; it goes on when the node is back."""
     run_id, node = await lose_node(kubernetes, session, 300, apart(must=True))
     lost = await session.until(run_id, lambda run: "administrator" in (run.status.reason or ""))
@@ -207,9 +185,7 @@ async def test_a_node_is_lost_and_there_is_no_other(
 
 @pytest.mark.full
 @LONG
-async def test_the_operator_is_down_and_comes_back(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_the_operator_is_down_and_comes_back(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """A submit says so at once and leaves nothing; what runs goes on, and its end is seen."""
     run_id = await session.submit(numbers(100))
     await said(session, run_id, 5)
@@ -218,15 +194,7 @@ async def test_the_operator_is_down_and_comes_back(
     pods = ("get", "pods", "-o", "name")
     try:
         await until(lambda: not kubernetes.kubectl(*pods, namespace="kubeflow").split(), 60)
-        words = (
-            "submit",
-            "--json",
-            "--run-id",
-            "run-later",
-            "--no-project-files",
-            "-c",
-            "echo on",
-        )
+        words = ("submit", "--json", "--run-id", "run-later", "--no-project-files", "-c", "echo on")
         answer = await session.hpj(*words)
         assert answer.code not in {0, 1}
         assert answer.error["code"] == "webhook_down", answer.error

@@ -44,16 +44,12 @@ async def test_no_operator_is_there(
             await sessions.close()
 
 
-async def test_fields_that_we_do_not_know_are_kept(
-    kubernetes: KubernetesTestbed, session: KubernetesSession
-) -> None:
+async def test_fields_that_we_do_not_know_are_kept(kubernetes: KubernetesTestbed, session: KubernetesSession) -> None:
     """An operator of a later version: more fields in the object, and conditions of other names in its status."""
     crd = "pytorchjobs.kubeflow.org"
     keep = "x-kubernetes-preserve-unknown-fields"
     path = "/spec/versions/0/schema/openAPIV3Schema/properties"
-    opened = [
-        {"op": "add", "path": f"{path}/{part}/{keep}", "value": True} for part in ("spec", "status")
-    ]
+    opened = [{"op": "add", "path": f"{path}/{part}/{keep}", "value": True} for part in ("spec", "status")]
     closed = [{"op": "remove", "path": one["path"]} for one in opened]
     kubernetes.kubectl("patch", "crd", crd, "--type=json", "-p", json.dumps(opened))
     try:
@@ -61,9 +57,7 @@ async def test_fields_that_we_do_not_know_are_kept(
         await session.running(run_id)
         job, namespace = f"run-{run_id}", session.namespace
         spec: dict[str, Any] = {"spec": {"future": {"mode": "fast"}}}
-        kubernetes.kubectl(
-            "patch", "pytorchjob", job, "--type=merge", "-p", json.dumps(spec), namespace=namespace
-        )
+        kubernetes.kubectl("patch", "pytorchjob", job, "--type=merge", "-p", json.dumps(spec), namespace=namespace)
         strange = {"type": "Levitating", "status": "True", "reason": "New", "message": "<b>"}
         old = session.job_of(run_id)["status"]["conditions"]
         status = {"status": {"conditions": [*old, strange], "novel": {"x": 1}}}
@@ -121,10 +115,7 @@ def without(resource: str, verb: str) -> list[dict[str, Any]]:
     ids=lambda right: "-".join(right).replace("/", "-"),
 )
 async def test_one_right_is_missing(
-    lacking: tuple[str, str],
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    sessions: Sessions,
+    lacking: tuple[str, str], kubernetes_cluster: KubernetesTestbed, namespace: str, sessions: Sessions
 ) -> None:
     """Either all goes as usual, or the refusal names the verb, the kind of object and the namespace; no state is wrong."""
     resource, verb = lacking

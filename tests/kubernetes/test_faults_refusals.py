@@ -75,9 +75,7 @@ async def test_a_namespace_that_does_not_exist(sessions: Sessions) -> None:
     assert error.code == "no_namespace"
 
 
-async def test_of_a_namespace_that_does_not_exist_nothing_else_is_said(
-    session: KubernetesSession,
-) -> None:
+async def test_of_a_namespace_that_does_not_exist_nothing_else_is_said(session: KubernetesSession) -> None:
     """Neither that it has no claim nor that it has no queue."""
     there: dict[str, Any] = {"kubernetes": {"namespace": "no-such-namespace"}, "queue": "any"}
     preview = await session.hyperpod.submitter.preview(session.request(**there))
@@ -132,12 +130,7 @@ async def test_a_rule_of_the_cluster_refuses_it(session: KubernetesSession) -> N
                     }
                 ]
             },
-            "validations": [
-                {
-                    "expression": "false",
-                    "message": "every job needs a cost centre <b>of its own</b>",
-                }
-            ],
+            "validations": [{"expression": "false", "message": "every job needs a cost centre <b>of its own</b>"}],
         },
     }
     here = {"matchLabels": {"kubernetes.io/metadata.name": session.namespace}}
@@ -145,11 +138,7 @@ async def test_a_rule_of_the_cluster_refuses_it(session: KubernetesSession) -> N
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": rule},
-        "spec": {
-            "policyName": rule,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": here},
-        },
+        "spec": {"policyName": rule, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": here}},
     }
     session.cluster.create(policy, binding)
     try:
@@ -170,11 +159,7 @@ async def test_the_operators_own_webhook_refuses_it(session: KubernetesSession) 
     """A manifest with a kind of replica which the operator does not know."""
     container = [{"name": "pytorch", "image": session.cluster.image}]
     replica = {"replicas": 1, "template": {"spec": {"containers": container}}}
-    job = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "spec": {"pytorchReplicaSpecs": {"Boss": replica}},
-    }
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {"Boss": replica}}}
     (session.folder / "job.yaml").write_text(yaml.safe_dump(job))
     error = await refused(session, source={"kind": "native", "path": "job.yaml"})
     assert "Boss" in error.message
@@ -188,11 +173,7 @@ async def test_the_operators_own_webhook_refuses_it(session: KubernetesSession) 
     [
         ({"cpus": 1000}, "1000 CPUs", "resources.cpus"),
         ({"gpus_per_node": 64}, "64 GPUs", "resources.gpus_per_node"),
-        (
-            {"accelerators": {"kind": "neuron", "count": 1}},
-            "aws.amazon.com/neuroncore",
-            "resources.gpus_per_node",
-        ),
+        ({"accelerators": {"kind": "neuron", "count": 1}}, "aws.amazon.com/neuroncore", "resources.gpus_per_node"),
     ],
     ids=["cpus", "gpus", "neuron"],
 )

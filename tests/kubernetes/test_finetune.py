@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.examples.finetune_toy import (
-    EXAMPLE,
-    FIRST_CHECKPOINT,
-    TRAINING,
-    check_continued,
-    prepare,
-)
+from tests.examples.finetune_toy import EXAMPLE, FIRST_CHECKPOINT, TRAINING, check_continued, prepare
 from tests.kubernetes.cluster import torch_environment
 from tests.kubernetes.session_fixtures import Sessions
 from tests.kubernetes.test_first_journey import with_torch

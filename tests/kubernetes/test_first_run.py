@@ -18,12 +18,7 @@ async def test_two_pods_see_each_other(session: KubernetesSession) -> None:
     run = await session.ended(run_id)
     assert run.state == "succeeded"
     words = [session.log(run_id, node, rank).split() for node in (0, 1) for rank in (0, 1)]
-    assert [word[:3] for word in words] == [
-        ["0", "0", "4"],
-        ["0", "1", "4"],
-        ["1", "2", "4"],
-        ["1", "3", "4"],
-    ]
+    assert [word[:3] for word in words] == [["0", "0", "4"], ["0", "1", "4"], ["1", "2", "4"], ["1", "3", "4"]]
     assert {word[3] for word in words} == {f"run-{run_id}-master-0"}
 
 
@@ -35,9 +30,7 @@ async def test_a_failure_has_its_exit_code(session: KubernetesSession) -> None:
 
 async def test_cancel_ends_it_as_cancelled(session: KubernetesSession) -> None:
     run_id = await session.submit("echo begun; sleep 600")
-    await session.until(
-        run_id, lambda run: bool(run.status.attempts) and session.log(run_id) == "begun\n"
-    )
+    await session.until(run_id, lambda run: bool(run.status.attempts) and session.log(run_id) == "begun\n")
     await session.hyperpod.runs.act(run_id, "cancel")
     run = await session.ended(run_id)
     assert run.state == "cancelled"
@@ -67,7 +60,5 @@ async def test_a_launcher_that_was_changed_since_the_submit_is_not_run(
     run = await session.ended(run_id)
     assert (run.state, run.status.exit_code, run.status.attempts) == ("failed", 84, ())
     assert run.status.reason_code == "untrusted_bundle"
-    assert run.status.reason == (
-        f"the bundle of {run_id} was changed or belongs to another user; no code was run"
-    )
+    assert run.status.reason == (f"the bundle of {run_id} was changed or belongs to another user; no code was run")
     assert list((session.hyperpod.partition.bundle(run_id) / "work").iterdir()) == []

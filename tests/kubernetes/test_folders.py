@@ -8,13 +8,7 @@ from hyperpod_jlab.admin.fsx.folders import RemoteFolderProvisioner
 from hyperpod_jlab.admin.fsx.keepers import open_provisioner
 from hyperpod_jlab.admin.fsx.request import ProvisionerOptions
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 from hyperpod_jlab.storage.partition import Partition
@@ -54,9 +48,7 @@ async def keeper(kubernetes_cluster, namespace, pinned, monkeypatch):
 @pytest.fixture
 async def errand(kubernetes_cluster, namespace, keeper, pinned):
     """Makes errands with other settings; the rights are the keeper's."""
-    config = settings_for(
-        kubernetes_cluster, namespace, kubernetes_cluster.partition, sub_path=None
-    ).clusters[CLUSTER]
+    config = settings_for(kubernetes_cluster, namespace, kubernetes_cluster.partition, sub_path=None).clusters[CLUSTER]
     assert isinstance(config, KubernetesCluster)
     connection = ClusterConnection(config)
     yield lambda change=as_it_is, image=pinned, claim=CLAIM, **more: change(
@@ -132,9 +124,7 @@ async def test_an_image_must_be_named_by_its_digest(errand, image):
     assert caught.value.code == "image_without_digest"
 
 
-async def test_a_pod_that_finds_no_room_is_taken_back(
-    errand, jobs_left, kubernetes_cluster, namespace
-):
+async def test_a_pod_that_finds_no_room_is_taken_back(errand, jobs_left, kubernetes_cluster, namespace):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}  # fmt: skip
     kubernetes_cluster.create(quota, namespace=namespace)
     with pytest.raises(UnreachableError) as caught:

@@ -22,18 +22,14 @@ def words(kubernetes_cluster, namespace, pinned, tmp_path, monkeypatch, home):
     user = kubernetes_cluster.user("admin", namespace, rules=RIGHTS)
     monkeypatch.setenv("KUBECONFIG", str(user))
     root = kubernetes_cluster.partition
-    settings = settings_for(
-        kubernetes_cluster, namespace, root, sub_path="team", hyperpod="ml-cluster"
-    )
+    settings = settings_for(kubernetes_cluster, namespace, root, sub_path="team", hyperpod="ml-cluster")
     write_config(settings, tmp_path / "config.toml")
     monkeypatch.setenv("HYPERPOD_CONFIG", str(tmp_path / "config.toml"))
     where = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM, "--cluster", "ml-cluster")
     return (*where, "--partition-mode", "per-user", "--folders", "kubernetes")
 
 
-def test_a_domain_is_wired_with_folders_by_a_job(
-    account, hpj, kubernetes_cluster, words, pinned, namespace
-):
+def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, kubernetes_cluster, words, pinned, namespace):
     done = hpj("admin", "plan", *words, "--json")  # the configuration's image has a tag only
     assert (done.code, done.error["code"]) == (2, "image_without_digest")
     words = (*words, "--image", pinned)

@@ -45,9 +45,7 @@ async def _first_answer(client: httpx.AsyncClient) -> httpx.Response:
 
 
 @pytest.mark.full
-async def test_forward_carries_every_byte_until_the_runs_end(
-    user: Acting, environment: dict[str, str]
-) -> None:
+async def test_forward_carries_every_byte_until_the_runs_end(user: Acting, environment: dict[str, str]) -> None:
     shutil.copy(PROGRAM, user.folder / "program.py")
     source = {"kind": "script", "path": "program.py"}
     run_id = await user.submit(source=source, launcher="python", resources={"nodes": 2})
@@ -73,9 +71,7 @@ async def test_forward_carries_every_byte_until_the_runs_end(
 
 
 @pytest.mark.full
-async def test_the_shells_of_a_run_are_commands_that_work(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_the_shells_of_a_run_are_commands_that_work(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     run_id = await user.submit("sleep 600", resources={"nodes": 2})
     await user.running(run_id)
     access = await read_access(user.hyperpod.engines, user.hyperpod.runs, run_id)
@@ -98,7 +94,5 @@ async def test_the_shells_of_a_run_are_commands_that_work(
             text=True,
             timeout=30,
         )
-        assert done.stdout.strip().endswith(
-            f"{'master-0' if shell.node_rank == 0 else 'worker-0'}"
-        ), done
+        assert done.stdout.strip().endswith(f"{'master-0' if shell.node_rank == 0 else 'worker-0'}"), done
     await user.hyperpod.runs.act(run_id, "cancel")

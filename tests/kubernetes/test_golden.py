@@ -71,9 +71,7 @@ def send_all(user: User) -> None:
 
 
 @pytest.fixture(scope="module")
-def world(
-    kubernetes_cluster: KubernetesTestbed, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+def world(kubernetes_cluster: KubernetesTestbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Runs of every kind."""
     cluster = kubernetes_cluster
     root = tmp_path_factory.mktemp("golden")

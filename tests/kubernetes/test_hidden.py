@@ -24,10 +24,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     jobs = await narrow.hpj("jobs")
     assert jobs.code == 0, jobs.err
     assert "pytorchjob/theirs" in jobs.out
-    assert (
-        "you do not have the permission to list pytorchjobs.kubeflow.org in all namespaces"
-        in jobs.err
-    )
+    assert "you do not have the permission to list pytorchjobs.kubeflow.org in all namespaces" in jobs.err
     hidden = "the cluster's nodes are hidden: you do not have the permission to list nodes"
     clusters = await narrow.hpj("clusters")
     assert clusters.code == 0, clusters.err
@@ -44,9 +41,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     assert "you do not have the permission to list nodes" in " ".join(told["notes"])
 
 
-async def test_a_job_is_linked_to_a_run_that_is_here_only(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_a_job_is_linked_to_a_run_that_is_here_only(session: KubernetesSession, sessions: Sessions) -> None:
     """The same user's run, seen from another storage partition, could not be opened there."""
     elsewhere = sessions(claim=False)
     run_id = await session.submit("sleep 300")
@@ -97,9 +92,7 @@ async def test_what_is_not_installed_is_not_told_as_hidden(
 
 
 @pytest.mark.full
-async def test_who_sees_nothing_at_all_is_told_so(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_who_sees_nothing_at_all_is_told_so(session: KubernetesSession, sessions: Sessions) -> None:
     rules = [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["create"]}]
     blind = sessions(kubeconfig=session.cluster.user("blind", session.namespace, rules=rules))
     jobs = await blind.hpj("jobs", "--json")
@@ -112,9 +105,7 @@ async def test_who_sees_nothing_at_all_is_told_so(
 
 
 @pytest.mark.full
-async def test_who_may_list_and_not_watch_sees_the_same(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_who_may_list_and_not_watch_sees_the_same(session: KubernetesSession, sessions: Sessions) -> None:
     verbs = ["get", "list"]
     rules = [
         {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": verbs},

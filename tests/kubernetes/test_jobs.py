@@ -8,13 +8,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Job
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
-from hyperpod_jlab.engines.kubernetes.tables.jobs import (
-    JobContext,
-    job_facts,
-    job_rows,
-    list_pod_groups,
-    sum_requests,
-)
+from hyperpod_jlab.engines.kubernetes.tables.jobs import JobContext, job_facts, job_rows, list_pod_groups, sum_requests
 from hyperpod_jlab.engines.kubernetes.tables.kueue import workload
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.engines.kubernetes.targets import JobId, parse_job_id
@@ -64,12 +58,7 @@ def template(gpus: int) -> dict[str, Any]:
             4,
             16,
         ),
-        (
-            "HyperPodPyTorchJob",
-            {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": template(8)}]},
-            2,
-            16,
-        ),
+        ("HyperPodPyTorchJob", {"replicaSpecs": [{"name": "pods", "replicas": 2, "template": template(8)}]}, 2, 16),
         ("Job", {"parallelism": 3, "completions": 10, "template": template(1)}, 3, 3),
         ("Job", {"parallelism": 3, "completions": 2, "template": template(1)}, 2, 2),
         ("Job", {"template": template(2)}, 1, 2),
@@ -77,10 +66,7 @@ def template(gpus: int) -> dict[str, Any]:
             "TrainJob",
             {
                 "runtimeRef": {"name": "torch"},
-                "trainer": {
-                    "numNodes": 4,
-                    "resourcesPerNode": {"limits": {"nvidia.com/gpu": "2"}},
-                },
+                "trainer": {"numNodes": 4, "resourcesPerNode": {"limits": {"nvidia.com/gpu": "2"}}},
             },
             4,
             8,
@@ -89,9 +75,7 @@ def template(gpus: int) -> dict[str, Any]:
         ("PyTorchJob", {}, 0, 0),
     ],
 )
-def test_how_many_pods_and_what_they_ask_for(
-    kind: str, spec: dict[str, Any], pods: int, gpus: int
-) -> None:
+def test_how_many_pods_and_what_they_ask_for(kind: str, spec: dict[str, Any], pods: int, gpus: int) -> None:
     parts = list_pod_groups(KIND_BY_NAME[kind], spec)
     assert sum(part.pods for part in parts) == pods
     assert dict(sum_requests(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
@@ -105,11 +89,7 @@ def test_pods_that_are_alike_are_one_part() -> None:
 
     replicas = {"Master": pods(1, 8, t="x"), "Worker": pods(3, 8, t="x"), "Other": pods(1, 0)}
     alike, other = list_pod_groups(KIND_BY_NAME["PyTorchJob"], {"pytorchReplicaSpecs": replicas})
-    assert (alike.pods, dict(alike.per_pod), alike.selector) == (
-        4,
-        {"nvidia.com/gpu": 8000},
-        (("t", "x"),),
-    )
+    assert (alike.pods, dict(alike.per_pod), alike.selector) == (4, {"nvidia.com/gpu": 8000}, (("t", "x"),))
     assert (other.pods, other.per_pod, other.selector) == (1, (), ())
 
 
@@ -122,9 +102,7 @@ def job(kind: str = "PyTorchJob", name: str = "x", **given: Any) -> Any:
 
 
 def context(**given: Any) -> JobContext:
-    return JobContext(
-        **{"namespace": "a", "current_user": "alice", "pods": [], "workloads": [], **given}
-    )
+    return JobContext(**{"namespace": "a", "current_user": "alice", "pods": [], "workloads": [], **given})
 
 
 def conditions(*types: str) -> dict[str, Any]:
@@ -178,11 +156,7 @@ def test_a_job_that_another_job_made_is_no_row() -> None:
         ({"status": conditions("Created", "Running")}, "running", None),
         ({"status": conditions("Created", "Failed")}, "failed", None),
         ({}, "waiting", None),
-        (
-            {"spec": {"runPolicy": {"suspend": True}}, "status": conditions("Suspended")},
-            "held",
-            "it is suspended",
-        ),
+        ({"spec": {"runPolicy": {"suspend": True}}, "status": conditions("Suspended")}, "held", "it is suspended"),
         (
             {
                 "meta": {"labels": {"kueue.x-k8s.io/queue-name": "team"}},
@@ -204,26 +178,14 @@ def test_a_state_and_why(given: dict[str, Any], state: str, words: str | None) -
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (
-            "PyTorchJob x is failed because 1 Master replica(s) failed.",
-            "a pod of its failed (Master)",
-        ),
-        (
-            "PyTorchJob x is failed because 3 Worker replica(s) failed.",
-            "3 of its pods failed (Worker)",
-        ),
-        (
-            "Job has reached the specified backoff limit",
-            "its pods failed more often than backoffLimit allows",
-        ),
+        ("PyTorchJob x is failed because 1 Master replica(s) failed.", "a pod of its failed (Master)"),
+        ("PyTorchJob x is failed because 3 Worker replica(s) failed.", "3 of its pods failed (Worker)"),
+        ("Job has reached the specified backoff limit", "its pods failed more often than backoffLimit allows"),
         (
             "Container c for pod team/x-0 failed with exit code 42 matching FailJob rule at index 0",
             "its pod x-0 ended with exit code 42, which ends the job (podFailurePolicy)",
         ),
-        (
-            "jobset failed due to one or more job failures",
-            "one or more of its jobs failed",
-        ),
+        ("jobset failed due to one or more job failures", "one or more of its jobs failed"),
         ("what nobody\n has heard of", "its operator reports: what nobody has heard of"),
     ],
 )
@@ -239,9 +201,7 @@ def test_what_kueue_says_counts_for_what_waits() -> None:
             "metadata": {
                 "name": "w",
                 "namespace": "a",
-                "ownerReferences": [
-                    {"kind": "PyTorchJob", "name": "x", "uid": "x", "controller": True}
-                ],
+                "ownerReferences": [{"kind": "PyTorchJob", "name": "x", "uid": "x", "controller": True}],
             },
             "spec": {"queueName": "team", "priority": 7, "podSets": [{"count": 2}]},
             "status": {
@@ -257,12 +217,7 @@ def test_what_kueue_says_counts_for_what_waits() -> None:
         }
     )
     (row,) = rows(job(spec={"runPolicy": {"suspend": True}}), workloads=[waits])
-    assert (row.state, row.reason_code, row.queue, row.priority) == (
-        "waiting",
-        "unknown_queue",
-        "team",
-        7,
-    )
+    assert (row.state, row.reason_code, row.queue, row.priority) == ("waiting", "unknown_queue", "team", 7)
 
 
 def test_workloads_of_kinds_that_are_not_known_here_are_rows_too() -> None:
@@ -271,9 +226,7 @@ def test_workloads_of_kinds_that_are_not_known_here_are_rows_too() -> None:
             "metadata": {
                 "name": "rayjob-sweep",
                 "namespace": "b",
-                "ownerReferences": [
-                    {"kind": "RayJob", "name": "sweep", "uid": "u", "controller": True}
-                ],
+                "ownerReferences": [{"kind": "RayJob", "name": "sweep", "uid": "u", "controller": True}],
             },
             "spec": {"queueName": "team", "podSets": [{"count": 1}, {"count": 4}]},
             "status": {
@@ -283,12 +236,7 @@ def test_workloads_of_kinds_that_are_not_known_here_are_rows_too() -> None:
         }
     )
     (row,) = rows(workloads=[ray])
-    assert (row.scheduler_id, row.state, row.accelerators, row.node_count) == (
-        "b/rayjob/sweep",
-        "running",
-        32,
-        5,
-    )
+    assert (row.scheduler_id, row.state, row.accelerators, row.node_count) == ("b/rayjob/sweep", "running", 32, 5)
 
 
 def test_the_nodes_are_those_of_its_pods() -> None:

@@ -9,13 +9,7 @@ import pytest
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.engines.kubernetes.kinds.choice import (
-    KIND_BY_NAME,
-    KINDS,
-    InstalledKinds,
-    choose,
-    find_kind,
-)
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME, KINDS, InstalledKinds, choose, find_kind
 from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspend_patch
 from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob, runtime_findings
 from hyperpod_jlab.engines.kubernetes.submit.preflight import unsupported
@@ -133,8 +127,7 @@ def test_what_a_runtime_must_have(found: dict[str, Any], codes: list[str]):
 def job(kind: str, *true: str, **status: Any) -> dict[str, Any]:
     found = KIND_BY_NAME[kind]
     conditions = [
-        {"type": name, "status": "True", "lastTransitionTime": "2026-11-21T22:00:00Z", "new": [1]}
-        for name in true
+        {"type": name, "status": "True", "lastTransitionTime": "2026-11-21T22:00:00Z", "new": [1]} for name in true
     ]
     return {
         "apiVersion": f"{found.group}/{found.version}",
@@ -192,15 +185,7 @@ def test_what_an_object_says(found: dict[str, Any], state: str, verdict: str | N
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(
-    "status",
-    [
-        None,
-        "text",
-        [],
-        {"conditions": None},
-        {"conditions": {"a": 1}},
-        {"conditions": ["a", 1, {}]},
-    ],
+    "status", [None, "text", [], {"conditions": None}, {"conditions": {"a": 1}}, {"conditions": ["a", 1, {}]}]
 )
 def test_a_status_of_another_form_says_nothing(kind: Any, status: Any):
     assert kind.observe({"metadata": {"name": "run-x"}, "status": status}, NOW).state == "waiting"
@@ -211,11 +196,7 @@ def test_a_deadline_is_a_time_limit():
     found = job("Job", "Failed")
     found["status"]["conditions"][0] |= {"reason": "DeadlineExceeded", "message": "too long"}
     said = KIND_BY_NAME["Job"].observe(found, NOW)
-    assert (said.verdict, said.reason, said.time) == (
-        "TIMEOUT",
-        "it reached its time limit",
-        1_795_298_400.0,
-    )
+    assert (said.verdict, said.reason, said.time) == ("TIMEOUT", "it reached its time limit", 1_795_298_400.0)
     assert said.detail == "too long"
 
 
@@ -258,10 +239,7 @@ _REPLICA = "training.kubeflow.org/replica-index"
     ],
 )
 def test_a_pods_place(kind: str, labels: dict[str, str], name: str, rank: int | None):
-    pod = {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"initContainers": [{"name": "init-pytorch"}]},
-    }
+    pod = {"metadata": {"name": name, "labels": labels}, "spec": {"initContainers": [{"name": "init-pytorch"}]}}
     assert KIND_BY_NAME[kind].node_rank(pod) == rank
 
 

@@ -37,10 +37,7 @@ def _told(error: HyperpodError) -> dict[str, Any]:
 async def runs_over_two_pods(session: KubernetesSession, kind: str) -> str:
     """Submit a run of two nodes as this kind, and see that its four ranks knew each other; its id."""
     run_id = await session.submit(
-        "echo $NODE_RANK $RANK $WORLD_SIZE",
-        resources=TWO_BY_TWO,
-        launcher="python",
-        kubernetes={"kind": kind},
+        "echo $NODE_RANK $RANK $WORLD_SIZE", resources=TWO_BY_TWO, launcher="python", kubernetes={"kind": kind}
     )
     run = await session.ended(run_id)
     assert (run.state, run.kind) == ("succeeded", kind), run.status
@@ -81,9 +78,7 @@ RUNTIME = {
                     {
                         "name": "node",
                         "template": {
-                            "metadata": {
-                                "labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
-                            },
+                            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
                             "spec": {
                                 "template": {
                                     "spec": {
@@ -244,16 +239,9 @@ async def test_anothers_object_of_that_name_is_a_collision(session: KubernetesSe
 
 async def test_a_secret_of_the_cluster_is_a_variable(session: KubernetesSession):
     session.cluster.kubectl(
-        "create",
-        "secret",
-        "generic",
-        "hub",
-        "--from-literal=token=s3cret",
-        namespace=session.namespace,
+        "create", "secret", "generic", "hub", "--from-literal=token=s3cret", namespace=session.namespace
     )
-    run_id = await session.submit(
-        "echo ${#TOKEN} $TOKEN | tr 3 e", environment={"secrets": {"TOKEN": "hub/token"}}
-    )
+    run_id = await session.submit("echo ${#TOKEN} $TOKEN | tr 3 e", environment={"secrets": {"TOKEN": "hub/token"}})
     assert (await session.ended(run_id)).state == "succeeded"
     assert session.log(run_id) == "6 secret\n"
 
@@ -293,19 +281,14 @@ async def test_who_may_only_make_jobs_gets_a_job(sessions: Sessions, namespace: 
 @pytest.mark.parametrize("kind", ["TrainJob", "Job"])
 async def test_a_failure_ends_the_run_with_its_exit_code(trainer: KubernetesSession, kind: str):
     run_id = await trainer.submit(
-        "test $RANK = 0 && sleep 600; exit 7",
-        resources={"nodes": 2},
-        launcher="python",
-        kubernetes={"kind": kind},
+        "test $RANK = 0 && sleep 600; exit 7", resources={"nodes": 2}, launcher="python", kubernetes={"kind": kind}
     )
     run = await trainer.ended(run_id)
     assert (run.state, run.status.exit_code) == ("failed", 7), run.status
 
 
 @pytest.mark.full
-async def test_failed_code_is_not_executed_again_whatever_the_runtime(
-    sessions: Sessions, namespace: str
-):
+async def test_failed_code_is_not_executed_again_whatever_the_runtime(sessions: Sessions, namespace: str):
     """A runtime that says nothing of restarts: its pods' containers are started again whenever they fail."""
     session = sessions(runtime="two")
     runtime: dict[str, Any] = copy.deepcopy(RUNTIME)

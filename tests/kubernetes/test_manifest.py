@@ -71,8 +71,7 @@ def test_the_longest_run_id_makes_names_that_work():
 
 
 @pytest.mark.parametrize(
-    ("user", "label"),
-    [("alice", "alice"), ("a@b.org", "a-b.org"), ("_x_", "x"), ("é", ""), ("u" * 80, "u" * 63)],
+    ("user", "label"), [("alice", "alice"), ("a@b.org", "a-b.org"), ("_x_", "x"), ("é", ""), ("u" * 80, "u" * 63)]
 )
 def test_a_users_name_as_a_label(user: str, label: str):
     assert to_label_value(user) == label
@@ -118,21 +117,14 @@ GB200 = {"instance_type": "ml.p6e-gb200.36xlarge", "nodes": 2, "gpus_per_node": 
 def test_no_efa_without_a_word(asked, words):
     spec = given({"spec": {"resources": asked}}).spec
     found = [*instance_findings(spec, instance_type(spec.resources.instance_type))]
-    assert [(one.code, one.level) for one in found] == (
-        [("unknown_instance_type", "warning")] if words else []
-    )
+    assert [(one.code, one.level) for one in found] == ([("unknown_instance_type", "warning")] if words else [])
     assert all(words in one.message and "resources.efa" in (one.hint or "") for one in found)
 
 
 def test_why_ec2_could_not_be_asked_is_said():
     spec = given({"spec": {"resources": P7}}).spec
-    (found,) = instance_findings(
-        spec, DeniedError("you do not have the permission ec2:DescribeInstanceTypes")
-    )
-    assert (
-        "known instance type (you do not have the permission ec2:DescribeInstanceTypes): no EFA"
-        in found.message
-    )
+    (found,) = instance_findings(spec, DeniedError("you do not have the permission ec2:DescribeInstanceTypes"))
+    assert "known instance type (you do not have the permission ec2:DescribeInstanceTypes): no EFA" in found.message
 
 
 def test_part_of_a_node_gets_no_efa():

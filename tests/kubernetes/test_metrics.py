@@ -15,9 +15,7 @@ TRAIN = (
 
 
 async def test_the_numbers_of_all_ranks_arrive(session: KubernetesSession) -> None:
-    run_id = await session.submit(
-        f'python3 -u -c "{TRAIN}"', resources={"nodes": 2}, launcher="python"
-    )
+    run_id = await session.submit(f'python3 -u -c "{TRAIN}"', resources={"nodes": 2}, launcher="python")
     run = await session.ended(run_id)
     assert run.state == "succeeded"
     metrics = await asyncio.to_thread(session.hyperpod.metrics.get, run_id)

@@ -32,9 +32,7 @@ def given(**spec: Any) -> RenderInput:
     data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
     paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
     seal = GuardPolicy(0, "5ea1")
-    return RenderInput(
-        RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, seal, user="alice"
-    )
+    return RenderInput(RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, seal, user="alice")
 
 
 def rendered(text: str, **spec: Any) -> dict[str, Any]:
@@ -124,9 +122,7 @@ def test_what_is_asked_for_outside_is_put_in_where_there_is_a_place() -> None:
         ("[" * 400 + "]" * 400, "nested deeper than", None),
     ],
 )
-def test_wrong_yaml_is_refused_with_its_place(
-    text: str, message: str, place: tuple[int, int] | None
-) -> None:
+def test_wrong_yaml_is_refused_with_its_place(text: str, message: str, place: tuple[int, int] | None) -> None:
     with pytest.raises(InvalidInputError) as error:
         documents(text.encode(), "job.yaml")
     assert message in error.value.message
@@ -172,15 +168,9 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
         (f"{JOB}---{JOB}", r"contains 2 jobs \(Job mine, Job mine\), but a run is one job"),
         ("apiVersion: v1\nkind: Pod", "a run cannot be created as v1 Pod"),
         ("apiVersion: kubeflow.org/v2\nkind: PyTorchJob", "as kubeflow.org/v1, not v2"),
-        (
-            "apiVersion: evil.org/v1\nkind: PyTorchJob",
-            "a run cannot be created as evil.org/v1 PyTorchJob",
-        ),
+        ("apiVersion: evil.org/v1\nkind: PyTorchJob", "a run cannot be created as evil.org/v1 PyTorchJob"),
         (JOB.replace("name: mine", "name: ../x"), "metadata.name is not a valid Kubernetes name"),
-        (
-            JOB.replace("name: mine", "name: mine, namespace: a/b"),
-            "metadata.namespace is not a valid Kubernetes name",
-        ),
+        (JOB.replace("name: mine", "name: mine, namespace: a/b"), "metadata.namespace is not a valid Kubernetes name"),
         (JOB.replace("labels: {a: b}", "labels: [a]"), "metadata.labels must be a mapping"),
         ("apiVersion: batch/v1\nkind: Job\nmetadata: 3", "metadata must be a mapping"),
     ],
@@ -195,9 +185,7 @@ def test_the_namespace_is_named_once() -> None:
     assert rendered(text)["metadata"]["namespace"] == "other"
     asked = {"kubernetes": {"namespace": "mine"}}
     assert rendered(JOB, **asked)["metadata"]["namespace"] == "mine"
-    with pytest.raises(
-        InvalidInputError, match="is for the namespace other, but the spec is for mine"
-    ):
+    with pytest.raises(InvalidInputError, match="is for the namespace other, but the spec is for mine"):
         rendered(text, **asked)
 
 
@@ -213,15 +201,11 @@ def example(cluster: KubernetesTestbed) -> str:
     return EXAMPLE.read_text().replace("python:3.11-slim", cluster.image)
 
 
-async def test_the_example_runs_and_its_pods_are_followed(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_the_example_runs_and_its_pods_are_followed(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     run_id = await _submit(user, example(kubernetes_cluster))
     run = await user.ended(run_id)
     assert (run.state, run.nodes, run.kind) == ("succeeded", 2, "PyTorchJob"), run.status
-    await user.hyperpod.engines.get(CLUSTER).remote_records.catch_up(
-        user.hyperpod.runs.bundle(run_id), 10
-    )
+    await user.hyperpod.engines.get(CLUSTER).remote_records.catch_up(user.hyperpod.runs.bundle(run_id), 10)
     logs = [path.read_text() for path in user.logs(run_id)]
     assert any("rank 0 was told: hello from rank 1" in text for text in logs), logs
     assert any("rank 1 of 2 on" in text for text in logs), logs
@@ -229,11 +213,7 @@ async def test_the_example_runs_and_its_pods_are_followed(
 
 def job(cluster: KubernetesTestbed, command: str, name: str = "mine") -> str:
     container = {"name": "c", "image": cluster.image, "command": ["sh", "-c", command]}
-    pod = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
-        "containers": [container],
-    }
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
     document = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -264,9 +244,7 @@ async def test_a_name_is_sent_once_and_anothers_name_is_refused(
 
 
 @pytest.mark.full
-async def test_a_failure_is_told_with_its_exit_code(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_a_failure_is_told_with_its_exit_code(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     run_id = await _submit(user, job(kubernetes_cluster, "echo no; exit 7"))
     run = await user.ended(run_id)
     assert (run.state, run.status.exit_code) == ("failed", 7), run.status
@@ -297,9 +275,7 @@ async def test_what_fails_again_and_again_is_one_node_with_attempts(
 
 
 @pytest.mark.full
-async def test_a_log_says_which_containers_are_not_in_it(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_a_log_says_which_containers_are_not_in_it(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     document = yaml.safe_load(job(kubernetes_cluster, "echo mine"))
     containers = document["spec"]["template"]["spec"]["containers"]
     containers.append({**containers[0], "name": "side", "command": ["echo", "beside"]})
@@ -314,9 +290,7 @@ async def test_a_log_says_which_containers_are_not_in_it(
 
 
 @pytest.mark.full
-async def test_the_api_servers_verdict_is_in_the_preview(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_the_api_servers_verdict_is_in_the_preview(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     async def said(text: str) -> dict[str, str]:
         (user.folder / "job.yaml").write_text(text)
         data = {"source": {"kind": "native", "path": "job.yaml"}, "files": {"project": False}}
@@ -330,9 +304,7 @@ async def test_the_api_servers_verdict_is_in_the_preview(
     assert any("backofLimit" in message for message in strict.values()), strict
     wrong = await said(good.replace("restartPolicy: Never", "restartPolicy: Always"))
     assert any("restartPolicy" in message for message in wrong.values()), wrong
-    lost = await said(
-        good.replace("name: mine", "name: mine\n  labels: {kueue.x-k8s.io/queue-name: none}")
-    )
+    lost = await said(good.replace("name: mine", "name: mine\n  labels: {kueue.x-k8s.io/queue-name: none}"))
     assert {"no_kueue", "unknown_queue"} & lost.keys(), lost
     with pytest.raises(RefusedError) as refused:
         await _submit(user, good.replace("name: mine", "name: mine\n  namespace: nowhere-at-all"))
@@ -356,17 +328,7 @@ async def test_what_is_too_large_for_the_store_is_said_before(
     assert error.value.detail["findings"][0]["field"] == "source"
 
 
-NASTY = [
-    "x; rm -rf /",
-    "$(reboot)",
-    "../../etc",
-    "a\nb: c",
-    "{{evil}}",
-    "'\"`",
-    "\u202e",
-    "*a",
-    "!!x",
-]
+NASTY = ["x; rm -rf /", "$(reboot)", "../../etc", "a\nb: c", "{{evil}}", "'\"`", "\u202e", "*a", "!!x"]
 
 
 @pytest.mark.full

@@ -18,9 +18,7 @@ async def _done(services: Hyperpod, request: NodeRequest) -> list[NodeResult]:
     return await actions.carry_out(await actions.plan(request))
 
 
-async def test_a_drained_node_takes_no_pods_and_says_why_until_it_is_resumed(
-    session: KubernetesSession,
-) -> None:
+async def test_a_drained_node_takes_no_pods_and_says_why_until_it_is_resumed(session: KubernetesSession) -> None:
     name = session.cluster.nodes[0]
     services = session.hyperpod
     reason = "GPU 3 falls\noff the bus"

@@ -47,13 +47,7 @@ def node(
         (node(), "up", None),
         (node(unschedulable=True, taints=[UNSCHEDULABLE]), "drained", "cordoned"),
         (
-            node(
-                {
-                    "type": "Ready",
-                    "status": "Unknown",
-                    "message": "Kubelet stopped posting node status.",
-                }
-            ),
+            node({"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}),
             "not-answering",
             "stopped reporting",
         ),
@@ -80,22 +74,11 @@ def node(
         ),
         (node(taints=[{"key": "x", "effect": "PreferNoSchedule"}]), "up", None),
         (
-            node(
-                taints=[
-                    {
-                        "key": "node.cloudprovider.kubernetes.io/uninitialized",
-                        "effect": "NoSchedule",
-                    }
-                ]
-            ),
+            node(taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]),
             "starting",
             "its system pods are still starting",
         ),
-        (
-            node(taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]),
-            "drained",
-            "Karpenter",
-        ),
+        (node(taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), "drained", "Karpenter"),
         (node(labels={HEALTH: "Schedulable", DEEP: "Passed"}), "up", None),
         (node(labels={HEALTH: "Unschedulable"}), "failed", "HyperPod found a fault"),
         (
@@ -109,21 +92,10 @@ def node(
             "HyperPod replaces it: NvidiaGpuXid79",
         ),
         (node(labels={HEALTH: "UnschedulablePendingReboot"}), "rebooting", "HyperPod restarts it"),
-        (
-            node(labels={HEALTH: "Unschedulable", DEEP: "InProgress"}),
-            "maintenance",
-            "deep health check runs",
-        ),
+        (node(labels={HEALTH: "Unschedulable", DEEP: "InProgress"}), "maintenance", "deep health check runs"),
         (node(labels={DEEP: "Failed"}), "failed", "did not pass"),
         (
-            node(
-                READY,
-                {
-                    "type": "AcceleratedHardwareReady",
-                    "status": "False",
-                    "message": "Xid 79 on GPU 3",
-                },
-            ),
+            node(READY, {"type": "AcceleratedHardwareReady", "status": "False", "message": "Xid 79 on GPU 3"}),
             "up",
             "AcceleratedHardwareReady is False: Xid 79 on GPU 3",
         ),
@@ -167,9 +139,7 @@ def running(name: str, *, owner: str | None = None, gpus: int = 0, **meta: Any) 
             "metadata": {"name": name, "namespace": "a", "ownerReferences": references, **meta},
             "spec": {
                 "nodeName": "n",
-                "containers": [
-                    {"resources": {"requests": {"nvidia.com/gpu": str(gpus), "cpu": "1500m"}}}
-                ],
+                "containers": [{"resources": {"requests": {"nvidia.com/gpu": str(gpus), "cpu": "1500m"}}}],
             },
             "status": {"phase": "Running"},
         }
@@ -221,10 +191,7 @@ def test_a_pod_that_has_ended_holds_nothing() -> None:
 def test_devices_have_the_names_that_people_give_them() -> None:
     has = {"nvidia.com/gpu": 8000, "vpc.amazonaws.com/efa": 32000, "cpu": 96000, "pods": 110000}
     found = resources(has, {"nvidia.com/gpu": 3000}, model="h100")
-    assert found == (
-        Resource("gpu", "h100", 8, used=3, free=5, accelerator=True),
-        Resource("efa", None, 32, free=32),
-    )
+    assert found == (Resource("gpu", "h100", 8, used=3, free=5, accelerator=True), Resource("efa", None, 32, free=32))
 
 
 def test_parts_of_gpus_are_their_own_kind() -> None:
@@ -241,9 +208,7 @@ def test_a_neuron_chip_is_counted_once() -> None:
 def test_the_model_of_the_gpus() -> None:
     assert find_model({}, "ml.p5.48xlarge") == "h100"
     assert find_model({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
-    assert find_model({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
-        "a100-sxm4-40gb"
-    )
+    assert find_model({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == ("a100-sxm4-40gb")
     assert find_model({}, None) is None
 
 
@@ -337,12 +302,7 @@ async def test_who_may_see_nodes_and_not_all_pods_sees_totals_and_is_told_why(
     subject = {"kind": "ServiceAccount", "name": "nodes", "namespace": session.namespace}
     await create(
         session,
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": name},
-            "rules": rules,
-        },
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules},
         {
             "apiVersion": f"{group}/v1",
             "kind": "ClusterRoleBinding",

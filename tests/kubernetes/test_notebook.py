@@ -21,9 +21,7 @@ async def test_outputs_of_all_ranks_arrive(session: KubernetesSession) -> None:
     path = session.folder / "train.ipynb"
     path.write_text(json.dumps(notebook_of(*cells)))
     source = {"kind": "notebook", "path": str(path), "parameters": {"lr": 0.5}}
-    run_id = await session.submit(
-        source=source, resources={"nodes": 2}, launcher="python", files={"project": False}
-    )
+    run_id = await session.submit(source=source, resources={"nodes": 2}, launcher="python", files={"project": False})
     run = await session.ended(run_id)
     assert run.state == "succeeded"
     executed = await read_executed_notebook(session.hyperpod, run_id, rank=1)

@@ -91,32 +91,23 @@ async def test_a_run_whose_job_is_gone_is_cancelled_without_an_error(
     assert again.state == "cancelled"
 
 
-async def test_what_has_ended_keeps_its_job_and_its_end(
-    kubernetes_cluster: KubernetesTestbed, user: Acting
-) -> None:
+async def test_what_has_ended_keeps_its_job_and_its_end(kubernetes_cluster: KubernetesTestbed, user: Acting) -> None:
     run_id = await user.submit("true")
     await user.ended(run_id)
     await once(
         lambda: (
-            kubernetes_cluster.conditions("pytorchjob", object_of(run_id), user.namespace).get(
-                "Succeeded"
-            )
-            == "True"
+            kubernetes_cluster.conditions("pytorchjob", object_of(run_id), user.namespace).get("Succeeded") == "True"
         )
     )
     assert (await user.hyperpod.runs.act(run_id, "cancel")).state == "succeeded"
     assert job_of(kubernetes_cluster, user, run_id)
-    (said,) = await user.hyperpod.engines.get(CLUSTER).job_actions.act_on_jobs(
-        "cancel", [object_of(run_id)]
-    )
+    (said,) = await user.hyperpod.engines.get(CLUSTER).job_actions.act_on_jobs("cancel", [object_of(run_id)])
     assert isinstance(said.error, ConflictError)
     assert "has ended" in said.error.message
     assert job_of(kubernetes_cluster, user, run_id)
 
 
-async def test_the_time_limit_cannot_be_changed_and_there_may_be_no_such_queue(
-    user: Acting,
-) -> None:
+async def test_the_time_limit_cannot_be_changed_and_there_may_be_no_such_queue(user: Acting) -> None:
     run_id = await user.submit("sleep 600")
     await user.running(run_id)
     with pytest.raises(UnsupportedError, match="time limit"):
@@ -129,11 +120,7 @@ async def test_the_time_limit_cannot_be_changed_and_there_may_be_no_such_queue(
 def foreign(cluster: KubernetesTestbed, name: str) -> dict[str, Any]:
     """A Job that nobody sent from here."""
     container = {"name": "c", "image": cluster.image, "command": ["sleep", "600"]}
-    pod = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
-        "containers": [container],
-    }
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -13,10 +13,7 @@ from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.table_fixtures import kubectl
 from tests.kubernetes.test_queues import kubernetes_cluster, session, waits
 
-__all__ = [
-    "kubernetes_cluster",
-    "session",
-]  # fixtures: a cluster with Kueue, a namespace with queues
+__all__ = ["kubernetes_cluster", "session"]  # fixtures: a cluster with Kueue, a namespace with queues
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -30,9 +27,7 @@ async def active(session: KubernetesSession) -> str:
 
 
 @pytest.mark.full
-async def test_a_held_run_stays_in_the_queue_though_there_is_room(
-    session: KubernetesSession,
-) -> None:
+async def test_a_held_run_stays_in_the_queue_though_there_is_room(session: KubernetesSession) -> None:
     first = await waits(session, gpus_per_node=4)
     await session.until(first, running)
     second = await waits(session, gpus_per_node=4)
@@ -51,12 +46,8 @@ async def test_a_held_run_stays_in_the_queue_though_there_is_room(
         await session.hyperpod.runs.act(second, "release")
 
 
-async def test_a_requeued_run_goes_through_the_queue_to_its_next_attempt(
-    session: KubernetesSession,
-) -> None:
-    run_id = await session.submit(
-        "echo $HYPERPOD_ATTEMPT; sleep 300", queue="team", resources={"gpus_per_node": 4}
-    )
+async def test_a_requeued_run_goes_through_the_queue_to_its_next_attempt(session: KubernetesSession) -> None:
+    run_id = await session.submit("echo $HYPERPOD_ATTEMPT; sleep 300", queue="team", resources={"gpus_per_node": 4})
     await session.until(run_id, lambda run: running(run) and session.log(run_id) == "1\n")
     await session.hyperpod.runs.act(run_id, "requeue")
     run = await session.until(run_id, lambda run: len(run.status.attempts) == 2 and running(run))
@@ -80,12 +71,8 @@ async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSessio
 
 
 @pytest.mark.full
-async def test_an_array_begins_with_as_many_tasks_as_the_quota_has_room_for(
-    session: KubernetesSession,
-) -> None:
-    run_id = await session.submit(
-        "sleep 1", queue="team", array="1-6%5", resources={"gpus_per_node": 2}
-    )
+async def test_an_array_begins_with_as_many_tasks_as_the_quota_has_room_for(session: KubernetesSession) -> None:
+    run_id = await session.submit("sleep 1", queue="team", array="1-6%5", resources={"gpus_per_node": 2})
     run = await session.ended(run_id)
     assert (run.state, run.children) == ("succeeded", {"succeeded": 6})
     job = session.cluster.get("job", f"run-{run_id}", session.namespace)

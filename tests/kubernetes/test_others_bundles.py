@@ -9,13 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    NotFoundError,
-    RefusedError,
-    StorageDeniedError,
-    StorageError,
-)
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError, RefusedError, StorageDeniedError, StorageError
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
@@ -66,9 +60,7 @@ def foreign(partition: Partition) -> BundleReader:
     return with_manifest(BundleReader(partition, RUN))
 
 
-def with_manifest(
-    bundle: BundleReader, name: str = "run-nightly", namespace: str = "team"
-) -> BundleReader:
+def with_manifest(bundle: BundleReader, name: str = "run-nightly", namespace: str = "team") -> BundleReader:
     (bundle.folder / "manifest.yaml").write_text(MANIFEST.format(name=name, namespace=namespace))
     return bundle
 
@@ -116,10 +108,9 @@ async def test_nothing_that_another_users_bundle_names_is_acted_on(
         return Client()
 
     acting._connection.client = client
-    doing = {
-        "submit": lambda: acting.submit(foreign),
-        "shells": lambda: acting.shells.shells(foreign),
-    }.get(action, lambda: acting.actions.act(action, foreign))
+    doing = {"submit": lambda: acting.submit(foreign), "shells": lambda: acting.shells.shells(foreign)}.get(
+        action, lambda: acting.actions.act(action, foreign)
+    )
     with pytest.raises(DeniedError) as caught:
         await doing()
     assert caught.value.code == "foreign_run"
@@ -151,13 +142,7 @@ def test_a_folder_that_is_a_link_is_not_written_into(tmp_path: Path) -> None:
 
 
 def found(**annotations: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "run-nightly",
-            "labels": {"hyperpod-jlab/run-id": RUN},
-            "annotations": annotations,
-        }
-    }
+    return {"metadata": {"name": "run-nightly", "labels": {"hyperpod-jlab/run-id": RUN}, "annotations": annotations}}
 
 
 OURS = {
@@ -179,9 +164,7 @@ def test_another_users_job_of_the_same_run_id_is_not_taken_for_ones_own() -> Non
         assert caught.value.code == "name_taken"
 
 
-async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_on(
-    partition: Partition,
-) -> None:
+async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_on(partition: Partition) -> None:
     bundle = with_manifest(make_bundle(partition, RUN, code=None))
     theirs: dict[str, Any] = found(**{"hyperpod-jlab/user": "bob"})
 
@@ -203,20 +186,15 @@ async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_o
 
 
 @pytest.mark.parametrize(
-    ("name", "namespace"),
-    [("../../secrets/x", "team"), ("run-x", "team/../kube-system"), ("a?b", "t")],
+    ("name", "namespace"), [("../../secrets/x", "team"), ("run-x", "team/../kube-system"), ("a?b", "t")]
 )
-def test_a_name_that_leads_elsewhere_is_none(
-    foreign: BundleReader, name: str, namespace: str
-) -> None:
+def test_a_name_that_leads_elsewhere_is_none(foreign: BundleReader, name: str, namespace: str) -> None:
     assert read_sent(foreign).name == "run-nightly"
     with pytest.raises(StorageError):
         read_sent(with_manifest(foreign, name, namespace))
 
 
-def test_pipes_links_and_long_manifests_keep_nobody_waiting(
-    foreign: BundleReader, tmp_path: Path
-) -> None:
+def test_pipes_links_and_long_manifests_keep_nobody_waiting(foreign: BundleReader, tmp_path: Path) -> None:
     (foreign.folder / "manifest.yaml").write_text("a: " + "[" * 200_000)
     with pytest.raises(StorageError):
         read_sent(foreign)

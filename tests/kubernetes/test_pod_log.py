@@ -128,14 +128,10 @@ async def test_a_pod_that_is_gone_is_said(bundle: BundleReader) -> None:
     kubelet.gone = True
     await copied.copy(follow=False)
     assert copied.is_complete
-    assert (
-        log(bundle) == b"begun\nhyperpod: the pod is gone; what it said after this line is lost\n"
-    )
+    assert log(bundle) == b"begun\nhyperpod: the pod is gone; what it said after this line is lost\n"
 
 
-async def test_a_log_that_the_node_has_removed_is_said(
-    bundle: BundleReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_log_that_the_node_has_removed_is_said(bundle: BundleReader, monkeypatch: pytest.MonkeyPatch) -> None:
     kubelet = Kubelet()
     kubelet.now.write(BEGIN, b"begun\n")
     kubelet.now.code, kubelet.now.removed = 0, True

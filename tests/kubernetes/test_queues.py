@@ -17,15 +17,7 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.run.cost import estimate
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
-from tests.kubernetes.table_fixtures import (
-    create,
-    kubectl,
-    pod,
-    pytorch_job,
-    queues,
-    until,
-    why,
-)
+from tests.kubernetes.table_fixtures import create, kubectl, pod, pytorch_job, queues, until, why
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -89,19 +81,13 @@ async def test_an_estimate_tells_the_share_of_the_quota(
     session: KubernetesSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hyperpod_jlab.run.cost._QUOTAS_WAIT_S", 60.0)
-    data = {
-        "source": {"kind": "command", "command": "true"},
-        "queue": "team",
-        "resources": {"gpus_per_node": 1},
-    }
+    data = {"source": {"kind": "command", "command": "true"}, "queue": "team", "resources": {"gpus_per_node": 1}}
     found = await estimate(session.hyperpod, parse(JobSpec, data), CLUSTER, 3600)
     (share,) = found.shares
     assert (share.quota, share.nominal, share.share) == ("queue team", 4, 0.25)
 
 
-def test_the_file_of_the_queue_is_taken(
-    kubernetes_cluster: KubernetesTestbed, namespace: str
-) -> None:
+def test_the_file_of_the_queue_is_taken(kubernetes_cluster: KubernetesTestbed, namespace: str) -> None:
     text = (EXAMPLES / "queue.yaml").read_text().replace("hyperpod-ns-team-a", namespace)
     words = ("apply", "--server-side", "--dry-run=server", "-f", "-")
     kubernetes_cluster.kubectl(*words, namespace=namespace, input=text)
@@ -175,9 +161,7 @@ async def test_what_would_start_now_does(session: KubernetesSession) -> None:
     await waits(session, gpus_per_node=2)
     waiting = await waits(session, gpus_per_node=2, nodes=2)
     # Kueue writes down what a queue has left a moment after it has given it away.
-    told = await until(
-        lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now)
-    )
+    told = await until(lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now))
     assert told.reason_code == "quota"
     assert "with 1 node instead of 2 (--nodes 1)" in tuple(way.text for way in told.would_start_now)
     smaller = await waits(session, gpus_per_node=2, nodes=1)
@@ -189,12 +173,8 @@ async def test_another_queue_that_has_room_is_named(session: KubernetesSession) 
     first = await waits(session, gpus_per_node=4)
     await session.until(first, lambda run: run.state == "running")
     waiting = await waits(session, gpus_per_node=2)
-    told = await until(
-        lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now)
-    )
-    assert tuple(way.text for way in told.would_start_now) == (
-        "in the queue spare (--queue spare)",
-    )
+    told = await until(lambda: session.hyperpod.runs.explain_wait(waiting), lambda told: bool(told.would_start_now))
+    assert tuple(way.text for way in told.would_start_now) == ("in the queue spare (--queue spare)",)
     elsewhere = await waits(session, queue="spare", gpus_per_node=2)
     await session.until(elsewhere, lambda run: run.state == "running")
 
@@ -208,8 +188,7 @@ async def test_a_run_that_was_preempted_says_so(session: KubernetesSession) -> N
     high = await session.submit("sleep 300", priority=names["high"], **wants)
     await session.until(high, lambda run: run.state == "running")
     told = await until(
-        lambda: session.hyperpod.runs.explain_wait(low),
-        lambda told: "higher priority" in (told.reason or ""),
+        lambda: session.hyperpod.runs.explain_wait(low), lambda told: "higher priority" in (told.reason or "")
     )
     assert told.position == 1
 
@@ -281,9 +260,7 @@ async def test_of_a_manifest_it_is_said_too(session: KubernetesSession) -> None:
 @pytest.mark.full
 async def test_what_fits_is_not_complained_about(session: KubernetesSession) -> None:
     wants = {"gpus_per_node": 2, "nodes": 2, "cpus": 1}
-    found = await findings(
-        session, queue="team", priority=f"{session.namespace}-high", resources=wants
-    )
+    found = await findings(session, queue="team", priority=f"{session.namespace}-high", resources=wants)
     assert {one.level for one in found.values()} <= {"info"}
 
 
@@ -295,23 +272,13 @@ TRAINING = [
         "resources": ["pytorchjobs"],
         "verbs": ["create", "get", "list", "watch", "patch", "delete"],
     },
-    {
-        "apiGroups": [""],
-        "resources": ["pods", "pods/log", "events"],
-        "verbs": ["get", "list", "watch"],
-    },
+    {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
 ]
-QUEUES = {
-    "apiGroups": ["kueue.x-k8s.io"],
-    "resources": ["localqueues", "workloads"],
-    "verbs": ["get", "list", "watch"],
-}
+QUEUES = {"apiGroups": ["kueue.x-k8s.io"], "resources": ["localqueues", "workloads"], "verbs": ["get", "list", "watch"]}
 
 
 @pytest.mark.full
-async def test_who_may_see_queues_but_no_quota_is_told_so(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_who_may_see_queues_but_no_quota_is_told_so(session: KubernetesSession, sessions: Sessions) -> None:
     kubeconfig = session.cluster.user("queues", session.namespace, rules=[*TRAINING, QUEUES])
     narrow = sessions(kubeconfig=kubeconfig)
     answer = await narrow.hpj("queues")
@@ -322,16 +289,11 @@ async def test_who_may_see_queues_but_no_quota_is_told_so(
 
 
 @pytest.mark.full
-async def test_who_may_see_no_queues_is_told_so(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_who_may_see_no_queues_is_told_so(session: KubernetesSession, sessions: Sessions) -> None:
     narrow = sessions(kubeconfig=session.cluster.user("narrow", session.namespace))
     answer = await narrow.hpj("queues")
     assert answer.code == 0, answer.err
-    assert (
-        f"permission to list localqueues.kueue.x-k8s.io in the namespace {session.namespace}"
-        in answer.err
-    )
+    assert f"permission to list localqueues.kueue.x-k8s.io in the namespace {session.namespace}" in answer.err
     # And still submits to one that it knows of.
     run_id = await waits(narrow, gpus_per_node=1)
     await narrow.until(run_id, lambda run: run.state == "running")

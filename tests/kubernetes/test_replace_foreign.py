@@ -35,12 +35,9 @@ class OneObject:
 
 
 @pytest.mark.parametrize(
-    ("label", "owner", "left"),
-    [("mine", "now", "old"), ("mine", "before", "new"), ("others", "before", None)],
+    ("label", "owner", "left"), [("mine", "now", "old"), ("mine", "before", "new"), ("others", "before", None)]
 )
-async def test_only_what_an_earlier_job_of_the_run_left_is_replaced(
-    label: str, owner: str, left: str | None
-) -> None:
+async def test_only_what_an_earlier_job_of_the_run_left_is_replaced(label: str, owner: str, left: str | None) -> None:
     owned = {"labels": {RUN_LABEL: label}, "ownerReferences": [{"uid": owner}]}
     server = OneObject({"metadata": {"name": "part", **owned}, "data": "old"})
     wanted = {"name": "part", "labels": {RUN_LABEL: "mine"}}

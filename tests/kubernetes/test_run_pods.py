@@ -12,9 +12,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.choice import KIND_BY_NAME
 from hyperpod_jlab.engines.kubernetes.run_pods import find_pod, list_by_rank, shell_command
 
 
-def _pod(
-    name: str, rank: int, created: str, *, running: bool = True, **more: Any
-) -> dict[str, Any]:
+def _pod(name: str, rank: int, created: str, *, running: bool = True, **more: Any) -> dict[str, Any]:
     labels = {
         "training.kubeflow.org/replica-type": "master" if rank == 0 else "worker",
         "training.kubeflow.org/replica-index": str(max(0, rank - 1)),
@@ -46,10 +44,7 @@ def test_of_several_pods_of_a_rank_the_one_that_runs_counts() -> None:
         ],
         kind,
     )
-    assert [(pod.node_rank, pod.name, pod.running) for pod in pods] == [
-        (0, "m-new", False),
-        (1, "w-old", True),
-    ]
+    assert [(pod.node_rank, pod.name, pod.running) for pod in pods] == [(0, "m-new", False), (1, "w-old", True)]
     assert find_pod(pods, 1).container == "pytorch"
     with pytest.raises(ConflictError, match="m-new is not running; it is failed"):
         find_pod(pods, 0)

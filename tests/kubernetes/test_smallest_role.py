@@ -37,9 +37,7 @@ def rules_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def user(
-    kubernetes_cluster: KubernetesTestbed, namespace: str, sessions: Sessions
-) -> Iterator[MakeUser]:
+def user(kubernetes_cluster: KubernetesTestbed, namespace: str, sessions: Sessions) -> Iterator[MakeUser]:
     """Makes users."""
     bound: list[str] = []
 
@@ -52,12 +50,7 @@ def user(
             meta = {"metadata": {"name": full}}
             group = "rbac.authorization.k8s.io"
             kubernetes_cluster.create(
-                {
-                    "apiVersion": f"{group}/v1",
-                    "kind": "ClusterRole",
-                    **meta,
-                    "rules": rules_of(everywhere),
-                },
+                {"apiVersion": f"{group}/v1", "kind": "ClusterRole", **meta, "rules": rules_of(everywhere)},
                 {
                     "apiVersion": f"{group}/v1",
                     "kind": "ClusterRoleBinding",
@@ -77,9 +70,7 @@ def user(
 async def test_the_smallest_role_sends_follows_and_cancels(user: MakeUser) -> None:
     session = user()
     run_id = await session.submit("echo begun; sleep 600", resources={"nodes": 2})
-    await session.until(
-        run_id, lambda _: all(session.log(run_id, node) == "begun\n" for node in (0, 1))
-    )
+    await session.until(run_id, lambda _: all(session.log(run_id, node) == "begun\n" for node in (0, 1)))
     assert (await session.running(run_id)).state == "running"
     await session.hyperpod.runs.act(run_id, "cancel")
     assert (await session.ended(run_id)).state == "cancelled"
@@ -110,16 +101,12 @@ async def test_the_cluster_role_buys_nodes_and_all_jobs(user: MakeUser) -> None:
 async def test_ports_and_shells(user: MakeUser, granted: bool) -> None:
     session = user(*(["hyperpod-jlab-ports"] if granted else []))
     run_id = await session.submit("exec python3 -m http.server 8000")
-    await session.until(
-        run_id, lambda run: run.state == "running" and "Serving" in session.log(run_id)
-    )
+    await session.until(run_id, lambda run: run.state == "running" and "Serving" in session.log(run_id))
     opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     end = LocalEnd(0, opened.set_result, print)
     forwarding = session.hyperpod.engines.get(CLUSTER).forwarding
     assert forwarding is not None
-    forwarded = asyncio.ensure_future(
-        forwarding.forward(session.hyperpod.runs.bundle(run_id), 0, 8000, end)
-    )
+    forwarded = asyncio.ensure_future(forwarding.forward(session.hyperpod.runs.bundle(run_id), 0, 8000, end))
     if not granted:
         with pytest.raises(DeniedError, match="portforward"):
             await forwarded
@@ -165,9 +152,7 @@ def restricted_patch() -> dict[str, Any]:
 
 
 @pytest.mark.full
-async def test_one_task_of_an_array_is_cancelled_by_those_who_may_remove_pods(
-    user: MakeUser,
-) -> None:
+async def test_one_task_of_an_array_is_cancelled_by_those_who_may_remove_pods(user: MakeUser) -> None:
     smallest = user()
     run_id = await smallest.submit("sleep 600", array="0-1")
     await smallest.running(f"{run_id}.1")
@@ -183,9 +168,7 @@ async def test_one_task_of_an_array_is_cancelled_by_those_who_may_remove_pods(
 
 
 @pytest.mark.parametrize("file", ["fsx-claim.yaml", "role.yaml", "role-options.yaml"])
-def test_the_files_are_taken(
-    kubernetes_cluster: KubernetesTestbed, namespace: str, file: str
-) -> None:
+def test_the_files_are_taken(kubernetes_cluster: KubernetesTestbed, namespace: str, file: str) -> None:
     text = (EXAMPLES / file).read_text().replace("hyperpod-ns-team-a", namespace)
     words = ("apply", "--server-side", "--dry-run=server", "-f", "-")
     kubernetes_cluster.kubectl(*words, namespace=namespace, input=text)

@@ -41,11 +41,7 @@ def ends_well(cluster: KubernetesTestbed, name: str, namespace: str) -> None:
 
 def pytorch_job(cluster: KubernetesTestbed, name: str, script: str) -> dict[str, Any]:
     container = {"name": "pytorch", "image": cluster.image, "command": ["sh", "-c", script]}
-    replica = {
-        "replicas": 1,
-        "restartPolicy": "Never",
-        "template": {"spec": {"containers": [container]}},
-    }
+    replica = {"replicas": 1, "restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
@@ -77,16 +73,9 @@ print(os.environ["RANK"], os.environ["WORLD_SIZE"])
 def test_a_pytorch_job_of_two_pods_succeeds(kubernetes_cluster: KubernetesTestbed, namespace: str):
     job = pytorch_job(kubernetes_cluster, "two", f"exec python3 -c '{MEET}'")
     kubernetes_cluster.create(job, namespace=namespace)
-    until(
-        lambda: (
-            kubernetes_cluster.conditions("pytorchjob", "two", namespace).get("Succeeded") == "True"
-        )
-    )
+    until(lambda: kubernetes_cluster.conditions("pytorchjob", "two", namespace).get("Succeeded") == "True")
     until(lambda: phase(kubernetes_cluster, "two-worker-0", namespace) == "Succeeded")
-    logs = [
-        kubernetes_cluster.kubectl("logs", f"two-{pod}", namespace=namespace)
-        for pod in ("master-0", "worker-0")
-    ]
+    logs = [kubernetes_cluster.kubectl("logs", f"two-{pod}", namespace=namespace) for pod in ("master-0", "worker-0")]
     assert logs == ["0 2\n", "1 2\n"]
 
 
@@ -97,9 +86,7 @@ def test_a_user_may_work_in_one_namespace_only(
     kubeconfig = kubernetes_cluster.user("alice", namespace, certificate=certificate)
 
     def may(*words: str) -> bool:
-        return (
-            kubernetes_cluster.run("auth", "can-i", *words, kubeconfig=kubeconfig).returncode == 0
-        )
+        return kubernetes_cluster.run("auth", "can-i", *words, kubeconfig=kubeconfig).returncode == 0
 
     assert may("create", "pytorchjobs.kubeflow.org")
     assert may("get", "pods", "--subresource=log")
@@ -118,9 +105,7 @@ def test_a_users_rules_can_be_given(kubernetes_cluster: KubernetesTestbed, names
     kubeconfig.unlink()
 
 
-def test_a_pod_sees_the_partition_and_this_machine_what_it_writes(
-    kubernetes: KubernetesTestbed, namespace: str
-):
+def test_a_pod_sees_the_partition_and_this_machine_what_it_writes(kubernetes: KubernetesTestbed, namespace: str):
     assert kubernetes.partition is not None
     (kubernetes.partition / "question").write_text("here")
     kubernetes.claim(namespace)
@@ -165,13 +150,8 @@ def test_torch_reduces_over_two_pods_on_two_nodes(kubernetes: KubernetesTestbed,
         {"name": "fsx", "mountPath": "/fsx/team"},
         {"name": "torch", "mountPath": torch, "readOnly": True},
     ]
-    apart = {
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"job": "reduce"}},
-    }
-    template["spec"]["affinity"] = {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
-    }
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"job": "reduce"}}}
+    template["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     kubernetes.create(job, namespace=namespace)
     for name in ("reduce-master-0", "reduce-worker-0"):
         ends_well(kubernetes, name, namespace)
@@ -252,10 +232,7 @@ def test_what_a_testbed_leaves_is_nothing_and_nobody_else_is_hurt(start_kubernet
 
 def test_a_testbed_ends_with_its_owner(start_kubernetes):
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
-    with (
-        subprocess.Popen(sleeper) as owner,
-        start_kubernetes("--owner", str(owner.pid), nodes=1, parts=()) as cluster,
-    ):
+    with subprocess.Popen(sleeper) as owner, start_kubernetes("--owner", str(owner.pid), nodes=1, parts=()) as cluster:
         owner.kill()
         owner.wait()
         until(lambda: not cluster.folder.exists(), 30)

@@ -18,8 +18,7 @@ async def test_runs_and_the_jobs_that_were_seen(session: KubernetesSession) -> N
     others = pytorch_job("others", pod("x", session.cluster.image, {}))
     await create(session, others)
     await until(
-        session.hyperpod.jobs,
-        lambda rows: any("others" in row.name and row.state == "running" for row in rows),
+        session.hyperpod.jobs, lambda rows: any("others" in row.name and row.state == "running" for row in rows)
     )
     run_id = await session.submit("sleep 1")
     assert (await session.ended(run_id)).state == "succeeded"

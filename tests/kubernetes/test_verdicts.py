@@ -12,11 +12,7 @@ import pytest
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import ContainerStart, PodRecorder
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, assign_ranks, parse_pod
-from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
-    between_attempts_observation,
-    interrupted_end,
-    refine,
-)
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts_observation, interrupted_end, refine
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -28,17 +24,8 @@ def pod(rank: int = 0, phase: str = "Failed", code: int | None = 1, **more: Any)
     """A pod of a PyTorchJob; `end`: what its container's end says besides, `status` what its status does."""
     role = "master" if rank == 0 else "worker"
     end = {"exitCode": code, "startedAt": BEGAN, "finishedAt": ENDED, "containerID": "c://1"}
-    state = (
-        {"terminated": {**end, **more.pop("end", {})}}
-        if code is not None
-        else {"running": {"startedAt": BEGAN}}
-    )
-    container = {
-        "name": "pytorch",
-        "restartCount": more.pop("restart", 0),
-        "containerID": "c://1",
-        "state": state,
-    }
+    state = {"terminated": {**end, **more.pop("end", {})}} if code is not None else {"running": {"startedAt": BEGAN}}
+    container = {"name": "pytorch", "restartCount": more.pop("restart", 0), "containerID": "c://1", "state": state}
     return parse_pod(
         {
             "metadata": {
@@ -62,9 +49,7 @@ def pod(rank: int = 0, phase: str = "Failed", code: int | None = 1, **more: Any)
 
 
 def word(state: str = "ended", verdict: str | None = "FAILED") -> Observation:
-    return Observation.model_validate(
-        {"time": NOW, "observer": "kubernetes", "state": state, "verdict": verdict}
-    )
+    return Observation.model_validate({"time": NOW, "observer": "kubernetes", "state": state, "verdict": verdict})
 
 
 def test_memory_is_the_reason_whichever_pod_lacked_it() -> None:
@@ -78,34 +63,14 @@ def test_memory_is_the_reason_whichever_pod_lacked_it() -> None:
 @pytest.mark.parametrize(
     ("status", "verdict", "code"),
     [
+        ({"reason": "Evicted", "message": "The node was low on resource: memory."}, "NODE_FAIL", "evicted"),
         (
-            {"reason": "Evicted", "message": "The node was low on resource: memory."},
-            "NODE_FAIL",
-            "evicted",
-        ),
-        (
-            {
-                "conditions": [
-                    {
-                        "type": "DisruptionTarget",
-                        "status": "True",
-                        "reason": "PreemptionByScheduler",
-                    }
-                ]
-            },
+            {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]},
             "PREEMPTED",
             "preempted",
         ),
         (
-            {
-                "conditions": [
-                    {
-                        "type": "DisruptionTarget",
-                        "status": "True",
-                        "reason": "DeletionByTaintManager",
-                    }
-                ]
-            },
+            {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}]},
             "NODE_FAIL",
             "node_fail",
         ),
@@ -145,12 +110,7 @@ def test_pods_that_have_all_ended_count_though_the_operator_is_down() -> None:
 
 def test_a_pod_without_a_node_says_why_it_waits() -> None:
     message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 ..."
-    lacking = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": message,
-    }
+    lacking = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     waits = parse_pod(
         {
             "metadata": {"name": "p", "uid": "u"},
@@ -166,11 +126,7 @@ def test_a_pod_without_a_node_says_why_it_waits() -> None:
 
 
 def test_why_an_attempt_was_cut_short() -> None:
-    preempted = {
-        "conditions": [
-            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        ]
-    }
+    preempted = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]}
     assert interrupted_end([pod(0), pod(1, status=preempted)])[0] == "PREEMPTED"
     assert interrupted_end([]) == ("REQUEUED", None)
 
@@ -191,23 +147,17 @@ def stand_in(bundle: BundleReader) -> PodRecorder:
 
 
 def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        (bundle.records / f"status/attempt-{attempt}/node-{rank}.json").read_text()
-    )
+    found: dict[str, Any] = json.loads((bundle.records / f"status/attempt-{attempt}/node-{rank}.json").read_text())
     return found
 
 
-def test_restarts_and_new_pods_are_attempts_in_their_order(
-    bundle: BundleReader, stand_in: PodRecorder
-) -> None:
+def test_restarts_and_new_pods_are_attempts_in_their_order(bundle: BundleReader, stand_in: PodRecorder) -> None:
     first = pod(0, code=None, phase="Running")
     stand_in.record([first])
     assert record(bundle, 1)["ended_at"] is None
     stand_in.record([pod(0, code=None, phase="Running", restart=2)])
     assert record(bundle, 3)["restart"] == 2
-    assert stand_in.find_number(ContainerStart.from_pod(first, 0, 1)) == 2, (
-        "the one in between, seen later"
-    )
+    assert stand_in.find_number(ContainerStart.from_pod(first, 0, 1)) == 2, "the one in between, seen later"
     stand_in.record([pod(0, code=0, phase="Succeeded", uid="new")])
     assert (record(bundle, 4)["exit_code"], record(bundle, 4)["pod_uid"]) == (0, "new")
     # Whoever comes later finds the same.
@@ -222,9 +172,7 @@ def test_restarts_and_new_pods_are_attempts_in_their_order(
     ]
 
 
-def test_an_end_that_came_from_outside_is_not_the_containers_own(
-    bundle: BundleReader, stand_in: PodRecorder
-) -> None:
+def test_an_end_that_came_from_outside_is_not_the_containers_own(bundle: BundleReader, stand_in: PodRecorder) -> None:
     stand_in.record([pod(0, code=137, status={"reason": "Evicted"}), pod(1, code=5)])
     assert (record(bundle, 1)["ended_at"], record(bundle, 1)["exit_code"]) == (None, None)
     assert record(bundle, 1, rank=1)["exit_code"] == 5
@@ -245,17 +193,10 @@ WAITS = Observation.model_validate(
 
 
 def test_between_attempts_a_pod_on_a_lost_node_is_what_the_run_waits_for() -> None:
-    taken = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "DeletionByTaintManager",
-        "message": "",
-    }
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": ""}
     raw = pod(1, "Running", None, status={"conditions": [taken]})
     lost = replace(raw, state=replace(raw.state, deleting=True))
-    found = between_attempts_observation(
-        word("running", None), [pod(0, "Running", None), lost], WAITS
-    )
+    found = between_attempts_observation(word("running", None), [pod(0, "Running", None), lost], WAITS)
     assert (found.state, found.attempt, found.reason_code) == ("waiting", 1, "recovering")
     assert "node 1 (node2)" in str(found.reason)
     assert "administrator" in str(found.reason)
@@ -264,15 +205,9 @@ def test_between_attempts_a_pod_on_a_lost_node_is_what_the_run_waits_for() -> No
 def test_between_attempts_the_launchers_say_what_the_pods_do_not() -> None:
     found = between_attempts_observation(word("running", None), [pod(0, "Running", None)], WAITS)
     assert (found.state, found.reason) == ("waiting", WAITS.reason)
-    known = word("running", None).model_copy(
-        update={"reason": "node 1: no room", "reason_code": "unschedulable"}
-    )
+    known = word("running", None).model_copy(update={"reason": "node 1: no room", "reason_code": "unschedulable"})
     found = between_attempts_observation(known, [pod(0, "Running", None)], WAITS)
-    assert (found.state, found.reason, found.reason_code) == (
-        "waiting",
-        "node 1: no room",
-        "unschedulable",
-    )
+    assert (found.state, found.reason, found.reason_code) == ("waiting", "node 1: no room", "unschedulable")
 
 
 def plain(name: str, made: int, phase: str = "Running", code: int | None = None) -> RunPod:
@@ -280,11 +215,7 @@ def plain(name: str, made: int, phase: str = "Running", code: int | None = None)
     end = {"exitCode": code, "finishedAt": f"2026-11-18T00:{made:02}:30Z", "containerID": "c://1"}
     return parse_pod(
         {
-            "metadata": {
-                "name": f"mine-{name}",
-                "uid": name,
-                "creationTimestamp": f"2026-11-18T00:{made:02}:00Z",
-            },
+            "metadata": {"name": f"mine-{name}", "uid": name, "creationTimestamp": f"2026-11-18T00:{made:02}:00Z"},
             "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]},
             "status": {
                 "phase": phase,
@@ -324,16 +255,12 @@ def test_a_node_keeps_its_rank_when_others_are_gone() -> None:
     assert ranks([plain("b", 1), plain("c", 2)], known) == {"b": 1, "c": 2}
 
 
-def test_the_records_of_a_retry_are_the_next_attempts(
-    bundle: BundleReader, stand_in: PodRecorder
-) -> None:
+def test_the_records_of_a_retry_are_the_next_attempts(bundle: BundleReader, stand_in: PodRecorder) -> None:
     first, second = plain("z", 1, "Failed", 7), plain("a", 2, "Failed", 8)
     stand_in.record([first])
     stand_in.record([second])  # the first was removed
     found = sorted((bundle.records / "status").glob("attempt-*/node-*.json"))
-    told = [
-        (path.parent.name, path.name, json.loads(path.read_text())["exit_code"]) for path in found
-    ]
+    told = [(path.parent.name, path.name, json.loads(path.read_text())["exit_code"]) for path in found]
     assert told == [("attempt-1", "node-0.json", 7), ("attempt-2", "node-0.json", 8)]
 
 

@@ -58,10 +58,7 @@ def held(name: str, on: str, gpus: int, user: str = "bob", job: str | None = Non
                 "namespace": "a",
                 "labels": {**labels, **({"training.kubeflow.org/job-name": job} if job else {})},
             },
-            "spec": {
-                "nodeName": on,
-                "containers": [{"resources": {"limits": {GPU: str(gpus)}}}],
-            },
+            "spec": {"nodeName": on, "containers": [{"resources": {"limits": {GPU: str(gpus)}}}]},
             "status": {"phase": "Running"},
         }
     )
@@ -125,9 +122,7 @@ def test_what_no_node_can_ever_take() -> None:
     nodes = [node("a", labels={"t": "x"}), node("b", 4)]
     assert find_infeasible(wanted(1, 8), nodes) is None
     assert find_infeasible(wanted(1, 9), nodes) == Infeasible(
-        "it requests 9 GPUs on each node, but no node has more than 8 GPUs",
-        may_be_added=False,
-        resource=GPU,
+        "it requests 9 GPUs on each node, but no node has more than 8 GPUs", may_be_added=False, resource=GPU
     )
     assert find_infeasible(wanted(1, 99), []) is None
     small = replace(wanted(1, 1), per_pod={"memory": 2**40 * 1000})
@@ -235,10 +230,7 @@ async def test_gpus_that_others_have(session: KubernetesSession) -> None:
     assert told.reason is not None
     assert "have too few free GPUs" in told.reason
     mine = next(one for one in told.holders if one.user == session.namespace)
-    assert (mine.accelerators, mine.nodes) == (
-        len(session.cluster.nodes),
-        len(session.cluster.nodes),
-    )
+    assert (mine.accelerators, mine.nodes) == (len(session.cluster.nodes), len(session.cluster.nodes))
     assert told.tried
     for way in tuple(way.text for way in told.would_start_now):
         assert "--gpus-per-node" in way
@@ -268,9 +260,7 @@ async def test_a_namespace_s_quota(session: KubernetesSession) -> None:
 
 
 @pytest.mark.full
-async def test_who_may_see_next_to_nothing_is_told_what_can_be(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
+async def test_who_may_see_next_to_nothing_is_told_what_can_be(session: KubernetesSession, sessions: Sessions) -> None:
     narrow = sessions(kubeconfig=session.cluster.user("narrow", session.namespace))
     run_id = await narrow.submit("true", environment={"image": "localhost/none/such:1"})
     told = await why(narrow, run_id, "image_registry")
@@ -286,7 +276,5 @@ async def test_a_run_that_is_held(session: KubernetesSession) -> None:
     run_id = await session.submit("sleep 60", environment={"image": "localhost/none/such:1"})
     await why(session, run_id, "image_registry")
     await session.hyperpod.runs.act(run_id, "hold")
-    told = await until(
-        lambda: session.hyperpod.runs.explain_wait(run_id), lambda told: told.reason_code == "held"
-    )
+    told = await until(lambda: session.hyperpod.runs.explain_wait(run_id), lambda told: told.reason_code == "held")
     assert told.reason == "it is suspended: it starts when it is released"

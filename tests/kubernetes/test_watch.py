@@ -74,9 +74,7 @@ async def test_it_is_listed_once_and_then_new_at_once(
     assert await watch.changed(version, timeout=0.5) == version
 
 
-async def test_news_of_one_row_come_when_that_row_changes(
-    client: KubeClient, watches: Informers, maps: str
-) -> None:
+async def test_news_of_one_row_come_when_that_row_changes(client: KubeClient, watches: Informers, maps: str) -> None:
     watch = watches.get(maps, value, labels=OURS)
     assert await watch.rows() == {}
     news = watch.row_watch("new")
@@ -193,22 +191,13 @@ async def test_what_may_not_be_or_is_not_there_is_an_error_and_is_not_asked_for_
     theirs = Informers(narrow)
     with pytest.raises(DeniedError) as denied:
         await theirs.get("/api/v1/nodes", value).rows()
-    assert denied.value.detail["right"] == {
-        "verb": "list",
-        "group": "",
-        "resource": "nodes",
-        "namespace": None,
-    }
+    assert denied.value.detail["right"] == {"verb": "list", "group": "", "resource": "nodes", "namespace": None}
     await theirs.close()
     await narrow.close()
 
 
 async def test_it_is_silent_when_nobody_looks(
-    client: KubeClient,
-    watches: Informers,
-    maps: str,
-    proxy: FaultyProxy,
-    monkeypatch: pytest.MonkeyPatch,
+    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch_module, "IDLE", 0.6)
     watch = watches.get(maps, value, labels=OURS)
@@ -226,9 +215,7 @@ async def test_it_is_silent_when_nobody_looks(
     assert dict(await watch.rows()) == {"unseen": "1"}
 
 
-async def test_long_lists_come_in_pages(
-    client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy
-) -> None:
+async def test_long_lists_come_in_pages(client: KubeClient, watches: Informers, maps: str, proxy: FaultyProxy) -> None:
     data = {"v": "1", "filler": "x" * 100_000}
     for number in range(12):
         body = {"metadata": {"name": f"m{number}", "labels": {"test": "ours"}}, "data": data}

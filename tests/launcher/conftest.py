@@ -69,9 +69,7 @@ def processes_with(mark: str) -> list[int]:
 def kill_processes_with(mark: str) -> None:
     """Kill all processes with this text in their environment, those too that they start meanwhile."""
     empty_looks = 0
-    while (
-        empty_looks < 2
-    ):  # a process that executes another program has no environment for a moment
+    while empty_looks < 2:  # a process that executes another program has no environment for a moment
         left = processes_with(mark)
         for pid in left:
             with contextlib.suppress(ProcessLookupError):

@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .conftest import (
-    NODE_PYTHON,
-    TIMEOUT,
-    kill_processes_with,
-    make_bundle,
-    until,
-)
+from .conftest import NODE_PYTHON, TIMEOUT, kill_processes_with, make_bundle, until
 
 
 @dataclass
@@ -49,9 +43,7 @@ class Pods:
             words = self._words(node, **changes)
             environment = {**os.environ, "POD": self.mark(node)}
             with path.open("wb") as out, self.errors(node, -1).open("wb") as err:
-                pod = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
-                )
+                pod = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
             self.running[node] = pod
             self.all.append(pod)
         return self

@@ -81,9 +81,7 @@ def test_fields_that_we_do_not_know_are_left_alone(bundle):
 )
 def test_arguments_that_are_wrong(bundle, words):
     bundle.plan("true")
-    done = subprocess.run(
-        [sys.executable, bundle.folder / "launcher.py", *words], capture_output=True, timeout=30
-    )
+    done = subprocess.run([sys.executable, bundle.folder / "launcher.py", *words], capture_output=True, timeout=30)
     assert done.returncode == 86
     assert done.stderr.startswith(b"hyperpod: ")
     assert b"Traceback" not in done.stderr

@@ -104,9 +104,7 @@ def test_a_disk_that_takes_no_more_ends_nothing(bundle):
     launcher.communicate()
     words = [NODE_PYTHON, *launcher.args[1:]]
     limited = 'ulimit -S -f 1; exec "$0" "$@"'
-    done = subprocess.run(
-        ["/bin/bash", "-c", limited, *words], stdout=subprocess.DEVNULL, timeout=30
-    )
+    done = subprocess.run(["/bin/bash", "-c", limited, *words], stdout=subprocess.DEVNULL, timeout=30)
     assert done.returncode == 0
     for local_rank in range(8):
         assert len(bundle.rank_log(local_rank)) == 10002

@@ -121,9 +121,7 @@ def _catches_term(pid):
 
 
 def test_a_child_of_an_array_has_its_own_claim_and_records(bundle):
-    bundle.shell(
-        'echo $HYPERPOD_ARRAY_INDEX; test "$HYPERPOD_RECORDS" = "$HYPERPOD_BUNDLE/tasks/7"'
-    )
+    bundle.shell('echo $HYPERPOD_ARRAY_INDEX; test "$HYPERPOD_RECORDS" = "$HYPERPOD_BUNDLE/tasks/7"')
     assert bundle.run(0, 1, "--task=7", scheduler_id="20_7").returncode == 0
     assert bundle.run(0, 1, "--task=8", scheduler_id="20_8").returncode == 1
     assert bundle.node(task=7)["exit_code"] == 0

@@ -34,9 +34,7 @@ pytestmark = pytest.mark.local
 LANES = 4
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 
-MASK = sum(
-    1 << (number - 1) for number in (*WARNINGS, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-)
+MASK = sum(1 << (number - 1) for number in (*WARNINGS, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 
 RANK = "grep -E '^Sig(Blk|Ign)' /proc/self/status; until [ -e go ]; do sleep 0.1; done; echo done"
 

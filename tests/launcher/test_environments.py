@@ -103,11 +103,7 @@ def test_without_uv_the_run_says_what_to_do(partition, index, tmp_path):
 
 
 def test_programs_of_packages_find_their_python(partition, index):
-    wheel(
-        index[0],
-        "tool",
-        extra={"tool-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool = tool:main\n"},
-    )
+    wheel(index[0], "tool", extra={"tool-1.0.dist-info/entry_points.txt": "[console_scripts]\ntool = tool:main\n"})
     bundle = add_environment(
         partition(),
         *index[1],
@@ -123,20 +119,13 @@ def test_setup_lines_and_commands_run_in_it(partition, index):
     bundle = add_environment(partition(), *index[1], "alpha")
     plan = json.loads((bundle.folder / "launch.json").read_text())
     command = ["/bin/bash", "-c", "python -c 'import alpha; print(alpha.VERSION)'"]
-    bundle.plan(
-        *command, environment=plan["environment"], launcher="none", setup="python -c 'import alpha'"
-    )
+    bundle.plan(*command, environment=plan["environment"], launcher="none", setup="python -c 'import alpha'")
     assert bundle.run().returncode == 0, bundle.node_log()
     assert bundle.rank_log() == b"1.0\n"
 
 
 def test_another_content_is_another_environment(partition):
-    contents: list[dict[str, object]] = [
-        {},
-        {"requirements": "a"},
-        {"pip": ["install a"]},
-        {"python": None},
-    ]
+    contents: list[dict[str, object]] = [{}, {"requirements": "a"}, {"pip": ["install a"]}, {"python": None}]
     keys = set()
     for number, content in enumerate(contents):
         bundle = add_environment(partition(str(number)), **content)
@@ -146,9 +135,7 @@ def test_another_content_is_another_environment(partition):
     assert len(keys) == len(contents)
 
 
-def test_other_places_of_packages_or_setup_lines_are_another_environment(
-    partition, tmp_path, monkeypatch
-):
+def test_other_places_of_packages_or_setup_lines_are_another_environment(partition, tmp_path, monkeypatch):
     settings = tmp_path / "uv.toml"
     settings.write_text("")
     count = iter(range(99))
@@ -208,11 +195,7 @@ def test_a_uv_of_the_project_does_not_build(partition, index, tmp_path):
 def test_lines_of_pip_are_installed_after_the_rest(partition, index):
     wheel(index[0], "beta", "2.5")
     bundle = add_environment(
-        partition(),
-        *index[1],
-        "alpha",
-        script="import alpha, beta",
-        pip=["install -q 'beta>2' # it"],
+        partition(), *index[1], "alpha", script="import alpha, beta", pip=["install -q 'beta>2' # it"]
     )
     assert bundle.run().returncode == 0, bundle.node_log()
 
@@ -220,10 +203,7 @@ def test_lines_of_pip_are_installed_after_the_rest(partition, index):
 def test_two_runs_at_once_build_once(partition, index, tmp_path):
     begun, go = slow_source(index[0], "slow")
     script = "import slow, sys; print(sys.prefix)"
-    first, second = (
-        add_environment(partition(name), *index[1], "slow", script=script)
-        for name in ("one", "two")
-    )
+    first, second = (add_environment(partition(name), *index[1], "slow", script=script) for name in ("one", "two"))
     launchers = [first.start()]
     until(begun.exists, "the build")
     launchers.append(second.start())
@@ -237,8 +217,7 @@ def test_two_runs_at_once_build_once(partition, index, tmp_path):
 def test_a_killed_builder_is_taken_over(partition, index, tmp_path, monkeypatch):
     begun, go = slow_source(index[0], "slow")
     first, second = (
-        add_environment(partition(name), *index[1], "slow", script="import slow")
-        for name in ("one", "two")
+        add_environment(partition(name), *index[1], "slow", script="import slow") for name in ("one", "two")
     )
     launcher = first.start()
     until(begun.exists, "the build")
@@ -254,13 +233,10 @@ def test_a_killed_builder_is_taken_over(partition, index, tmp_path, monkeypatch)
     assert torn.name == f"{Path(whole).name}.building-1"
 
 
-def test_a_builder_that_was_taken_for_dead_uses_what_the_other_built(
-    partition, index, tmp_path, monkeypatch
-):
+def test_a_builder_that_was_taken_for_dead_uses_what_the_other_built(partition, index, tmp_path, monkeypatch):
     begun, go = slow_source(index[0], "slow")
     first, second = (
-        add_environment(partition(name), *index[1], "slow", script="import slow")
-        for name in ("one", "two")
+        add_environment(partition(name), *index[1], "slow", script="import slow") for name in ("one", "two")
     )
     launcher = first.start()
     until(begun.exists, "the build")
@@ -325,10 +301,7 @@ def test_another_python_is_refused(partition, index):
     assert bundle.run().returncode == 86
     error = bundle.node()["error"]
     assert error["code"] == "python_version"
-    assert (
-        f"captured with Python 3.2, but the job would run it with Python {PYTHON}"
-        in error["message"]
-    )
+    assert f"captured with Python 3.2, but the job would run it with Python {PYTHON}" in error["message"]
 
 
 def test_a_damaged_environment_is_built_again(partition, index, tmp_path):
@@ -387,9 +360,7 @@ class PrivateIndex(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         expected = "Basic " + base64.b64encode(b"me:hunter2-hunter2").decode()
         name = self.path.rpartition("/")[2]
-        page = "".join(
-            f'<a href="/{path.name}">{path.name}</a>' for path in self.packages.iterdir()
-        )
+        page = "".join(f'<a href="/{path.name}">{path.name}</a>' for path in self.packages.iterdir())
         known = self.headers.get("Authorization") == expected
         self.send_response(200 if known else 401)
         self.send_header("WWW-Authenticate", "Basic realm=x")
@@ -411,9 +382,7 @@ def test_a_private_index_is_read_with_a_secret_that_is_in_no_file(partition, ind
     address = f"--index-url http://me:${{TOKEN}}@127.0.0.1:{server.server_port}/simple"
     with server:
         for name, password, code in (("one", "wrong-secret", 86), ("two", "hunter2-hunter2", 0)):
-            bundle = add_environment(
-                partition(name), address, "alpha", changes={"secrets": ["TOKEN"]}
-            )
+            bundle = add_environment(partition(name), address, "alpha", changes={"secrets": ["TOKEN"]})
             (bundle.folder / "secrets").mkdir()
             (bundle.folder / "secrets" / "TOKEN").write_text(password)
             assert bundle.run().returncode == code, bundle.node_log()

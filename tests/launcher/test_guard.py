@@ -12,13 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.engines.launch import (
-    ANY_OWNER,
-    EXIT_UNTRUSTED,
-    GuardPolicy,
-    guard_command,
-    guard_source,
-)
+from hyperpod_jlab.engines.launch import ANY_OWNER, EXIT_UNTRUSTED, GuardPolicy, guard_command, guard_source
 from hyperpod_jlab.storage.acl import grant_traversal, grant_tree
 
 from .conftest import NODE_PYTHON
@@ -87,9 +81,7 @@ class Ground:
             timeout=30,
         )
 
-    def refused(
-        self, *, user: int = ALICE, owner: int | str = ALICE, prefix: tuple[str, ...] = ()
-    ) -> str:
+    def refused(self, *, user: int = ALICE, owner: int | str = ALICE, prefix: tuple[str, ...] = ()) -> str:
         """Why the guard lets nothing run."""
         done = self.run(user=user, owner=owner, prefix=prefix)
         assert (done.returncode, done.stdout) == (EXIT_UNTRUSTED, ""), done.stderr
@@ -179,9 +171,7 @@ def test_a_link_in_the_bundles_place(ground: Ground) -> None:
     assert ground.refused() == f"{ground.bundle} is a link or not a folder"
 
 
-def test_a_link_above_the_partition_is_followed_where_only_trusted_users_can_have_laid_it(
-    ground: Ground,
-) -> None:
+def test_a_link_above_the_partition_is_followed_where_only_trusted_users_can_have_laid_it(ground: Ground) -> None:
     link = ground.root.with_name("fsx")
     link.symlink_to("../" + ground.root.parent.name + "/alice")
     done = ground.run(root=link)
@@ -282,9 +272,7 @@ def test_in_a_container_with_other_numbers_the_digest_decides(ground: Ground) ->
     assert ground.run(user=CAROL, mapped=0, owner=ANY_OWNER).returncode == EXIT_UNTRUSTED
 
 
-def test_in_a_user_namespace_foreign_folders_are_trusted_above_the_bundle_only(
-    ground: Ground,
-) -> None:
+def test_in_a_user_namespace_foreign_folders_are_trusted_above_the_bundle_only(ground: Ground) -> None:
     os.chown(ground.root, 0, 0)
     done = ground.run(mapped=1000, owner=1000)
     assert (done.returncode, done.stderr) == (0, "")
@@ -310,7 +298,5 @@ def test_the_guard_travels_in_single_quotes() -> None:
 def test_the_seal_is_that_of_the_launcher_of_this_version() -> None:
     from hyperpod_jlab.launcher import launcher_source
 
-    assert GuardPolicy.current() == GuardPolicy(
-        os.getuid(), hashlib.sha256(launcher_source()).hexdigest()
-    )
+    assert GuardPolicy.current() == GuardPolicy(os.getuid(), hashlib.sha256(launcher_source()).hexdigest())
     assert GuardPolicy.current(200001).owner == 200001

@@ -27,9 +27,7 @@ def test_a_line_is_due_every_30_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("value", [None, "", "missing/stdout.log"])
-def test_without_a_file_nothing_is_written(
-    value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_nothing_is_written(value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(HEARTBEAT_VARIABLE, raising=False)
     if value is not None:
@@ -66,9 +64,7 @@ def test_the_file_is_the_agents_stdout_file(error_file: str | None, expected: st
 
 
 @pytest.mark.local
-def test_a_pod_gives_signs_of_life_and_its_ranks_do_not_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_gives_signs_of_life_and_its_ranks_do_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "stdout.log"
     monkeypatch.setenv(HEARTBEAT_VARIABLE, str(path))
     pods = Pods(tmp_path, nodes=1)

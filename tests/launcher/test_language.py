@@ -29,12 +29,7 @@ def test_every_name_is_there_once():
     ]
     assert sorted(names) == sorted(set(names))
     folder = Path(assemble.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")} - {
-        "__init__",
-        "assemble",
-        "guard",
-        "parsing",
-    }
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "assemble", "guard", "parsing"}
     assert modules == set(PARTS)
 
 
@@ -43,9 +38,7 @@ def test_only_the_standard_library_is_imported():
         name.split(".")[0]
         for node in ast.walk(TREE)
         if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in (
-            [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
-        )
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module])
     }
     # torch itself only in the process that is torchrun's agent
     assert names - {"torch"} <= set(sys.stdlib_module_names)
@@ -54,13 +47,7 @@ def test_only_the_standard_library_is_imported():
 def test_every_api_is_there_in_python_3_8(tmp_path):
     (tmp_path / "launcher.py").write_bytes(launcher_source())
     vermin = Path(sys.executable).with_name("vermin")
-    words = [
-        str(vermin),
-        "--target=3.8-",
-        "--violations",
-        "--no-tips",
-        str(tmp_path / "launcher.py"),
-    ]
+    words = [str(vermin), "--target=3.8-", "--violations", "--no-tips", str(tmp_path / "launcher.py")]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 

@@ -94,9 +94,7 @@ def test_the_activity_record(bundle):
     assert set(found["streams"]) == {"node", "0", "1"}
     assert abs(time.time() - found["streams"]["0"]["changed"]) < 20
     # A heartbeat, though nothing changes.
-    later = until(
-        lambda: (now := activity(bundle))["time"] > found["time"] + 4 and now, patience=15
-    )
+    later = until(lambda: (now := activity(bundle))["time"] > found["time"] + 4 and now, patience=15)
     assert later["streams"] == found["streams"]
     launcher.send_signal(signal.SIGTERM)
     launcher.communicate(timeout=30)
@@ -113,10 +111,7 @@ def _with_size(bundle, size):
 
 def test_stdout_has_each_line_with_its_rank(bundle):
     bundle.shell(
-        "for i in 1 2 3; do echo $RANK-$i; done; echo; printf end",
-        processes_per_node=2,
-        setup="echo hello",
-        nodes=2,
+        "for i in 1 2 3; do echo $RANK-$i; done; echo; printf end", processes_per_node=2, setup="echo hello", nodes=2
     )
     launchers = [bundle.start(node, 2) for node in range(2)]
     for node, launcher in enumerate(launchers):
@@ -203,10 +198,7 @@ def test_a_progress_bar_is_thinned_on_stdout_only(bundle):
 
 
 def test_bytes_of_torn_characters_come_through(bundle):
-    bundle.script(
-        "import os, time\n"
-        "os.write(1, b'a\\xe2'); time.sleep(0.4); os.write(1, b'\\x82\\xac\\n\\xff\\n')"
-    )
+    bundle.script("import os, time\nos.write(1, b'a\\xe2'); time.sleep(0.4); os.write(1, b'\\x82\\xac\\n\\xff\\n')")
     out = bundle.run().stdout
     assert b"\n0| a\xe2\x82\xac\n0| \xff\n" in out
 

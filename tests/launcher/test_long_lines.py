@@ -9,21 +9,7 @@ import pytest
 from hyperpod_jlab.launcher.metric_lines import MAX_LINE, MetricParser
 
 BEGINS = ["", "step", "it=", "epoch [", "loss at step 1: ", "{", "1/1 [1:1<", "train loss", "x 1"]
-UNITS = [
-    " ",
-    "\t",
-    "a",
-    "1",
-    "a: 1 ",
-    '"a":1,',
-    "{",
-    "1/1 [1:1<",
-    "\x1b]",
-    ", ",
-    "1,111",
-    "epoch ",
-    "step  ",
-]
+UNITS = [" ", "\t", "a", "1", "a: 1 ", '"a":1,', "{", "1/1 [1:1<", "\x1b]", ", ", "1,111", "epoch ", "step  "]
 
 
 @pytest.mark.parametrize("unit", UNITS)

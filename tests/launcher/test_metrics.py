@@ -17,17 +17,8 @@ import pytest
 from hyperpod_jlab.launcher.alarms import Alarm, Course, HangAlarm, LossAlarms
 from hyperpod_jlab.launcher.assemble import launcher_source
 from hyperpod_jlab.launcher.bundle_files import AttemptPaths
-from hyperpod_jlab.launcher.metric_lines import (
-    LineNumbers,
-    MetricParser,
-    may_have_numbers,
-)
-from hyperpod_jlab.launcher.metrics import (
-    MetricsProcess,
-    RankReader,
-    Spacing,
-    compile_patterns,
-)
+from hyperpod_jlab.launcher.metric_lines import LineNumbers, MetricParser, may_have_numbers
+from hyperpod_jlab.launcher.metrics import MetricsProcess, RankReader, Spacing, compile_patterns
 from hyperpod_jlab.launcher.webhook import Webhook
 
 RECORDS = Path(__file__).parent / "trainers"
@@ -54,32 +45,15 @@ def values(text: bytes) -> dict[str, float]:
         (b"step=10 loss=2.31 lr=1e-4", 10, None, {"loss": 2.31, "learning_rate": 1e-4}),
         (b"loss: 2.31", None, None, {"loss": 2.31}),
         (b'{"step": 3, "loss": 0.5, "custom": 7}', 3, None, {"loss": 0.5, "custom": 7.0}),
-        (
-            b"12,892 tok/s | step 1/60 | loss 2.2",
-            1,
-            60,
-            {"loss": 2.2, "tokens_per_second": 12892.0},
-        ),
+        (b"12,892 tok/s | step 1/60 | loss 2.2", 1, 60, {"loss": 2.2, "tokens_per_second": 12892.0}),
         (b"iter 10: loss 3.2, time 120.33ms", 10, None, {"loss": 3.2, "step_time": 0.12033}),
         (b"\x1b[31mstep: 1  \x1b[32mloss:  7.5\x1b[0m", 1, None, {"loss": 7.5}),
         (b"[10]\ttrain-rmse:0.5\teval-rmse:0.6", 10, None, {"train-rmse": 0.5, "eval-rmse": 0.6}),
-        (
-            b"validation: loss 1.5, accuracy 65.72%",
-            None,
-            None,
-            {"eval_loss": 1.5, "eval_accuracy": 65.72},
-        ),
-        (
-            b"Test set: Average loss: 0.5, Accuracy: 98/100 (98%)",
-            None,
-            None,
-            {"eval_loss": 0.5, "eval_accuracy": 0.98},
-        ),
+        (b"validation: loss 1.5, accuracy 65.72%", None, None, {"eval_loss": 1.5, "eval_accuracy": 65.72}),
+        (b"Test set: Average loss: 0.5, Accuracy: 98/100 (98%)", None, None, {"eval_loss": 0.5, "eval_accuracy": 0.98}),
     ],
 )
-def test_lines_with_numbers(
-    line: bytes, step: int | None, total: int | None, expected: dict[str, float]
-) -> None:
+def test_lines_with_numbers(line: bytes, step: int | None, total: int | None, expected: dict[str, float]) -> None:
     assert may_have_numbers(line)
     (found,) = read(line)
     assert (found.step, found.total) == (step, total)
@@ -167,8 +141,7 @@ def test_a_loss_in_words(line: bytes, step: int | None, expected: dict[str, floa
 
 
 @pytest.mark.parametrize(
-    "line",
-    [b"the packet loss is 0.5", b"loss is 3", b"loss 1.2.3", b"loss 0.33..0.5", b"mode is 0.5"],
+    "line", [b"the packet loss is 0.5", b"loss is 3", b"loss 1.2.3", b"loss 0.33..0.5", b"mode is 0.5"]
 )
 def test_words_that_are_no_loss(line: bytes) -> None:
     assert read(line) == []
@@ -206,9 +179,7 @@ def test_a_whole_number_that_may_be_no_loss(line: bytes) -> None:
 
 
 def test_steps_that_begin_anew_with_each_epoch_go_on() -> None:
-    text = b"".join(
-        b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step) for epoch in (1, 2) for step in (10, 20)
-    )
+    text = b"".join(b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step) for epoch in (1, 2) for step in (10, 20))
     assert [one.step for one in read(text)] == [10, 20, 30, 40]
 
 
@@ -216,10 +187,7 @@ def test_a_bar_is_told_once_a_step_with_its_last_values() -> None:
     bar = b"\r 10%%|#| %d/100 [00:01<00:09,  9.9it/s, loss=%s]"
     text = b"".join(bar % one for one in ((1, b"9.0"), (1, b"2.5"), (2, b"2.5"), (2, b"2.0")))
     found = read(text)
-    assert [(one.step, one.total, one.values["loss"]) for one in found] == [
-        (1, 100, 2.5),
-        (2, 100, 2.0),
-    ]
+    assert [(one.step, one.total, one.values["loss"]) for one in found] == [(1, 100, 2.5), (2, 100, 2.0)]
 
 
 BAR = b"\r 10%%|#| %d/100 [00:01<00:09,  9.9it/s]"
@@ -237,10 +205,7 @@ def test_a_dictionary_that_tqdm_writes_has_the_step_of_the_bar_that_follows() ->
 
 def test_a_dictionary_that_is_printed_behind_a_bar_has_the_step_of_that_bar() -> None:
     text = BAR % 3 + b"{'loss': 2.5}\n" + BAR % 10 + b"{'loss': 2.0}\n" + BAR % 11
-    assert [(one.step, one.values["loss"]) for one in read(text) if one.values] == [
-        (3, 2.5),
-        (10, 2.0),
-    ]
+    assert [(one.step, one.values["loss"]) for one in read(text) if one.values] == [(3, 2.5), (10, 2.0)]
 
 
 def test_the_user_s_rules() -> None:
@@ -279,26 +244,20 @@ def test_recorded_trainers(name: str) -> None:
             assert all(any(is_close(one, value) for _, one in rest) for _, value in points), series
             continue
         assert len(printed) == len(points), series
-        assert all(
-            is_close(one[1], other[1]) for one, other in zip(printed, points, strict=True)
-        ), series
+        assert all(is_close(one[1], other[1]) for one, other in zip(printed, points, strict=True)), series
         if how == "exact":
             assert [step for step, _ in printed] == [step for step, _ in points], series
     names = {one for each in found for one in each.values}
     assert names - set(truth) == set(expected["others"])
 
 
-@pytest.mark.parametrize(
-    "path", sorted((RECORDS / "ordinary").glob("*.log")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted((RECORDS / "ordinary").glob("*.log")), ids=lambda path: path.stem)
 def test_ordinary_logs_give_no_series(path: Path) -> None:
     assert read(path.read_bytes()) == []
 
 
 def test_losses_of_many_trainers_are_read() -> None:
-    families = {
-        re.split(r"[_\d]", name)[0] for name, one in EXPECTED.items() if "loss" in one["series"]
-    }
+    families = {re.split(r"[_\d]", name)[0] for name, one in EXPECTED.items() if "loss" in one["series"]}
     assert len(families) >= 15
     assert len(list((RECORDS / "ordinary").glob("*.log"))) >= 50
 
@@ -340,9 +299,7 @@ def test_the_bar_behind_a_dictionary_needs_no_end_and_is_told_once(log: Path) ->
     found = reader.poll(100.0, False)[0]
     assert [(one["step"], one["values"].get("loss")) for one in found] == [(3, None), (10, 2.5)]
     found = reader.poll(101.0, False)[0]
-    assert [(one["step"], one["values"]) for one in found] == [
-        (10, {"accuracy": 0.5, "step_time": 0.101})
-    ]
+    assert [(one["step"], one["values"]) for one in found] == [(10, {"accuracy": 0.5, "step_time": 0.101})]
     assert reader.poll(102.0, False)[0] == []
     with log.open("ab") as file:
         file.write(b"{'loss': 2.0}\n" + bar % 11)
@@ -402,9 +359,7 @@ def test_a_loss_that_is_not_finite_is_told_once_until_it_is_over() -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "NaN", "NAN", "inf", "-inf", "Infinity"])
-@pytest.mark.parametrize(
-    "form", ["step 29/30 loss {} lr 1e-3", "loss: {} acc 0.5 at", "loss={} lr=0.1"]
-)
+@pytest.mark.parametrize("form", ["step 29/30 loss {} lr 1e-3", "loss: {} acc 0.5 at", "loss={} lr=0.1"])
 def test_a_value_that_is_not_finite_is_no_part_of_the_next_name(value: str, form: str) -> None:
     (found,) = read(form.format(value).encode())
     assert not math.isfinite(found.values["loss"])
@@ -419,15 +374,11 @@ def test_the_best_loss_so_far_begins_as_infinite() -> None:
     assert [one.code for one in alarms.add({"minority_loss": math.inf}, 0, 1.0)] == ["nan"]
 
 
-def test_an_alarm_is_posted_once_in_a_while_by_one_of_all_nodes(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_alarm_is_posted_once_in_a_while_by_one_of_all_nodes(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = {"format": 1, "run_id": "r", "nodes": 2, "alarms": {"webhook": "https://example.org"}}
     (bundle / "launch.json").write_text(json.dumps(plan))
     told: list[tuple[str, int, int | None]] = []
-    one, other = (
-        MetricsProcess(AttemptPaths(str(bundle), str(bundle), 1, node)) for node in (0, 1)
-    )
+    one, other = (MetricsProcess(AttemptPaths(str(bundle), str(bundle), 1, node)) for node in (0, 1))
 
     def post(_: Webhook, document: Mapping[str, Any]) -> None:
         told.append((document["code"], document["node_rank"], document["rank"]))
@@ -475,9 +426,7 @@ def test_a_hang_is_found_within_three_steps_and_ten_seconds() -> None:
     ranks[0].report(20, 40.0)
     hang = HangAlarm()
     found = next(
-        (now, alarm)
-        for now in range(40, 80)
-        if (alarm := hang.check(ranks, float(now), 1000.0 + now)) is not None
+        (now, alarm) for now in range(40, 80) if (alarm := hang.check(ranks, float(now), 1000.0 + now)) is not None
     )
     assert found[0] - 40 <= 3 * 2 + 10
     assert (found[1].code, found[1].rank) == ("hang", 1)
@@ -537,8 +486,7 @@ def start(bundle: Path) -> Any:
         document = {"format": 1, "run_id": "r", "launcher": "python", **plan}
         (bundle / "launch.json").write_text(json.dumps(document))
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", READ, str(bundle), *secrets],
-            stdout=subprocess.PIPE,
+            [sys.executable, "-I", "-S", "-c", READ, str(bundle), *secrets], stdout=subprocess.PIPE
         )
         processes.append(process)
         return process
@@ -577,10 +525,7 @@ def test_it_follows_and_reads_the_rest_when_it_is_to_end(bundle: Path, start: St
     assert process.wait(10) == 0
     found = records(bundle)
     assert found[0] == {"format": 1}
-    assert [(one["step"], one["values"]) for one in found[1:]] == [
-        (1, {"loss": 2.5}),
-        (2, {"loss": 2.25}),
-    ]
+    assert [(one["step"], one["values"]) for one in found[1:]] == [(1, {"loss": 2.5}), (2, {"loss": 2.25})]
 
 
 def test_an_alarm_ends_the_attempt(bundle: Path, start: Start) -> None:
@@ -644,10 +589,7 @@ def test_a_webhook_is_sent_though_the_attempt_ends_at_once(bundle: Path, start: 
 def test_a_webhook_follows_no_redirect(bundle: Path, start: Start, status: int) -> None:
     import socket
 
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_server(("127.0.0.1", 0)) as inside,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as inside:
         inside.settimeout(0.1)
         port, other = (one.getsockname()[1] for one in (server, inside))
         alarms = {"webhook": f"http://127.0.0.1:{port}/alarm", "stop_on": ["nan"]}
@@ -690,9 +632,7 @@ def test_the_url_of_a_webhook_may_be_a_secret(bundle: Path, start: Start) -> Non
         log = process.stdout.read()
     assert b"the webhook failed: HTTPError 404" in log
     assert b"secret" not in log
-    assert not [
-        path for path in bundle.rglob("*") if path.is_file() and b"very-" in path.read_bytes()
-    ]
+    assert not [path for path in bundle.rglob("*") if path.is_file() and b"very-" in path.read_bytes()]
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/a b\x01very-secret", "gopher://very-secret"])
@@ -706,9 +646,7 @@ def test_a_secret_url_that_is_none_stands_in_no_log(bundle: Path, start: Start, 
     assert b"very-secret" not in log
 
 
-def test_a_pattern_that_takes_too_long_is_dropped_and_the_rest_is_read(
-    bundle: Path, start: Start
-) -> None:
+def test_a_pattern_that_takes_too_long_is_dropped_and_the_rest_is_read(bundle: Path, start: Start) -> None:
     process = start(metric_patterns={"slow": "(?:a+a+)+(b)", "psnr": "PSNR ([0-9.]+)"})
     write(bundle, b"a" * 60 + b"\nPSNR 31.5\nstep 1 loss 2.5\n")
     until(lambda: {"psnr": 31.5} in [one.get("values") for one in records(bundle)])
@@ -755,11 +693,7 @@ def test_one_loss_that_recovers_does_not_end_the_alarm_of_another() -> None:
 
 
 def test_two_trainers_that_take_turns_do_not_add_up_steps() -> None:
-    lines = [
-        b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step)
-        for step in (10, 20, 30)
-        for epoch in (1, 3)
-    ]
+    lines = [b"Epoch: %d, Step: %d, Loss: 2.5\n" % (epoch, step) for step in (10, 20, 30) for epoch in (1, 3)]
     assert max(one.step or 0 for one in read(b"".join(lines))) <= 60
 
 

@@ -34,10 +34,7 @@ def test_the_last_line_of_a_rank_is_read_before_the_node_ends(bundle):
     bundle.script(TRAIN, processes_per_node=2)
     assert bundle.run().returncode == 0
     last = {one["rank"]: one for one in records_of(bundle) if "values" in one}
-    assert {rank: (one["step"], one["total"]) for rank, one in last.items()} == {
-        0: (30, 30),
-        1: (30, 30),
-    }
+    assert {rank: (one["step"], one["total"]) for rank, one in last.items()} == {0: (30, 30), 1: (30, 30)}
 
 
 def test_a_run_without_numbers_writes_none(bundle):
@@ -98,9 +95,7 @@ def alarms_of(bundle):
     return [one for one in records_of(bundle) if "alarm" in one]
 
 
-def test_a_rank_that_hangs_writes_its_stacks_and_one_that_does_not_catch_the_signal_goes_on(
-    bundle, tmp_path
-):
+def test_a_rank_that_hangs_writes_its_stacks_and_one_that_does_not_catch_the_signal_goes_on(bundle, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "py-spy").write_text('#!/bin/sh\necho "py-spy was called with $*"\n')

@@ -62,9 +62,7 @@ def test_the_newest_step_of_each_rank(paths: AttemptPaths) -> None:
     ],
     ids=lambda line: line[:40].decode("latin-1"),
 )
-def test_what_is_no_record_of_the_nodes_rank_changes_nothing(
-    paths: AttemptPaths, line: bytes
-) -> None:
+def test_what_is_no_record_of_the_nodes_rank_changes_nothing(paths: AttemptPaths, line: bytes) -> None:
     append(paths, 1, record(1, 7, 100.0), line)
     assert newest_steps(paths, 2, 1) in ({1: 7}, {})
     append(paths, 1, record(1, 8, 101.0))

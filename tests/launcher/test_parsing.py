@@ -43,9 +43,7 @@ print(len(failed))
 
 
 def test_threads_do_not_disturb_each_other():
-    done = subprocess.run(
-        [sys.executable, "-c", _MANY], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "0\n"
 
 

@@ -40,10 +40,7 @@ def test_lines(chunks, expected):
 
 def test_a_long_line_comes_in_pieces_that_can_be_put_together():
     line = bytes(range(14, 256)) * 300
-    for chunks in (
-        [line + b"\n"],
-        [line[i : i + 1000] for i in range(0, len(line), 1000)] + [b"\n"],
-    ):
+    for chunks in ([line + b"\n"], [line[i : i + 1000] for i in range(0, len(line), 1000)] + [b"\n"]):
         out = echo(*chunks).splitlines()
         pieces = out if b"\x0b" in line else echo(*chunks).split(b"\n")[:-1]
         assert pieces[0].startswith(b"7| ")

@@ -33,9 +33,7 @@ sys.exit(chance.choice([0, 0, 1]))
 """
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 3)) for seed in range(200)]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 3)) for seed in range(200)])
 def test_a_stop_at_a_random_moment(tmp_path, seed):
     chance = random.Random(seed)
     bundle = make_bundle(tmp_path / "run")
@@ -46,11 +44,7 @@ def test_a_stop_at_a_random_moment(tmp_path, seed):
     time.sleep(chance.random())
     launcher.terminate()
     launcher.communicate(timeout=30)
-    pids = [
-        int(line)
-        for path in (bundle.folder / "work").glob("pids-*")
-        for line in path.read_text().split()
-    ]
+    pids = [int(line) for path in (bundle.folder / "work").glob("pids-*") for line in path.read_text().split()]
     assert not [pid for pid in pids if alive(pid)]
     assert not processes_with(f"HYPERPOD_BUNDLE={bundle.folder}")
     record = bundle.node()

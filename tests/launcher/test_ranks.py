@@ -41,19 +41,7 @@ def test_variables_of_two_nodes(bundle, launcher, processes):
         assert [rank["rank"] for rank in ranks] == [node * processes + i for i in range(processes)]
 
 
-AWKWARD = [
-    "$HOME",
-    "`id`",
-    "a b",
-    "",
-    "'\"",
-    "\\$x\\",
-    "-c",
-    "--",
-    "line\nline\ttab",
-    "Zoë 日本 🙂",
-    "*",
-]
+AWKWARD = ["$HOME", "`id`", "a b", "", "'\"", "\\$x\\", "-c", "--", "line\nline\ttab", "Zoë 日本 🙂", "*"]
 
 
 def test_words_arrive_as_they_are(bundle):
@@ -94,9 +82,7 @@ def test_a_bundle_with_an_awkward_path(tmp_path, locale):
 
 
 def test_a_command_of_options_and_scripts_goes_to_python(bundle):
-    (bundle.folder / "code" / "main.py").write_text(
-        "import sys; print(sys.flags.dev_mode, sys.executable)"
-    )
+    (bundle.folder / "code" / "main.py").write_text("import sys; print(sys.flags.dev_mode, sys.executable)")
     bundle.plan("-X", "dev", {"bundle": "code/main.py"})
     assert bundle.run().returncode == 0
     assert bundle.rank_log().decode().split() == ["True", sys.executable]
@@ -153,9 +139,7 @@ def test_a_shell_command_gets_sigpipe(bundle):
     assert bundle.rank_log() == b"y\n141\n"
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "number"), [("exit 3", 3, None), ("kill -9 $$", 137, 9)]
-)
+@pytest.mark.parametrize(("command", "code", "number"), [("exit 3", 3, None), ("kill -9 $$", 137, 9)])
 def test_the_end_of_a_rank_is_the_nodes(bundle, command, code, number):
     bundle.shell(command, launcher="none")
     assert bundle.run().returncode == code

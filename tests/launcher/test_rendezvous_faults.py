@@ -98,9 +98,7 @@ def test_another_job_of_the_run_is_harmless(pods: Callable[..., Pods]) -> None:
     assert not (group.bundle.folder / "status" / "attempt-2").exists()
 
 
-def test_another_jobs_node_that_comes_first_does_not_take_the_place(
-    pods: Callable[..., Pods],
-) -> None:
+def test_another_jobs_node_that_comes_first_does_not_take_the_place(pods: Callable[..., Pods]) -> None:
     group = pods().shell("echo up").start(1, job="run-y")
     stranger = group.running.pop(1)
     assert group.start().ended() == [0, 0]
@@ -148,9 +146,7 @@ def test_files_that_are_seen_late_end_nothing(pods: Callable[..., Pods]) -> None
     assert group.observation("launcher.attempt-1") is None
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 5)) for seed in range(40)]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 5)) for seed in range(40)])
 def test_a_stop_at_any_moment_of_a_restart_is_heard(pods: Callable[..., Pods], seed: int) -> None:
     """Also while a launcher becomes a new process for the next attempt."""
     group = pods(nodes=1, options=("--max-restarts=1000",)).shell("exit 3")

@@ -127,9 +127,7 @@ class Node:
         arguments = self.arguments._replace(instance=instance)
         (self.world.status / "present").mkdir(exist_ok=True)
         signals: Any = SimpleNamespace()
-        self.member: Member | None = Member(
-            self.world.files, str(self.world.folder), arguments, signals
-        )
+        self.member: Member | None = Member(self.world.files, str(self.world.folder), arguments, signals)
         self.member._since = self.world.now
 
     def kill(self) -> None:
@@ -178,9 +176,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 9)) for seed in range(100)]
-)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.full] * (seed > 9)) for seed in range(100)])
 def test_random_courses(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launchers are killed and come back, ranks fail, and what others write is seen up to a minute late: nothing runs twice, and it ends."""
     chance = random.Random(seed)
@@ -216,9 +212,7 @@ def test_random_courses(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert kinds.count("failure") <= restarts + 1
 
 
-def test_a_minute_of_cached_attributes_costs_no_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_minute_of_cached_attributes_costs_no_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path, monkeypatch, delay=60.0).start(3)
     for node in world.nodes:
         node.lasts = lambda attempt: (600.0, 0)
@@ -280,9 +274,7 @@ def test_a_failure_that_comes_of_a_lost_node_is_not_counted(world: World) -> Non
     assert world.kinds() == ["lost"]
 
 
-def test_a_node_that_is_lost_at_once_again_and_again_is_not_waited_for_without_end(
-    world: World,
-) -> None:
+def test_a_node_that_is_lost_at_once_again_and_again_is_not_waited_for_without_end(world: World) -> None:
     world.start(2)
     for count in range(Leader.MAX_EARLY_LOSSES + 1):
         world.until_all_run(count + 1)

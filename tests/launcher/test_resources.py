@@ -71,9 +71,7 @@ def test_a_hanging_nvidia_smi_holds_nothing_up(bundle, tmp_path):
     program.write_text(f"#!/bin/sh\necho > {asked}\nexec sleep 1000\n")
     program.chmod(stat.S_IRWXU)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    bundle.script(
-        f"import pathlib, time\nwhile not pathlib.Path({str(asked)!r}).exists(): time.sleep(0.01)"
-    )
+    bundle.script(f"import pathlib, time\nwhile not pathlib.Path({str(asked)!r}).exists(): time.sleep(0.01)")
     assert bundle.run(env=environment).returncode == 0
     assert "killed" not in (bundle.folder / "logs" / "attempt-1" / "node-0.log").read_text()
 

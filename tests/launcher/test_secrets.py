@@ -21,17 +21,12 @@ def secret(bundle):
 
 def everything_written(bundle):
     return b"".join(
-        path.read_bytes()
-        for part in ("status", "logs")
-        for path in (bundle.folder / part).rglob("*")
-        if path.is_file()
+        path.read_bytes() for part in ("status", "logs") for path in (bundle.folder / part).rglob("*") if path.is_file()
     )
 
 
 def test_a_secret_comes_as_a_variable_and_its_file_goes(bundle, secret):
-    bundle.shell(
-        'printf %s "$TOKEN" | sha256sum >digest', secrets=["TOKEN"], setup='test -n "$TOKEN"'
-    )
+    bundle.shell('printf %s "$TOKEN" | sha256sum >digest', secrets=["TOKEN"], setup='test -n "$TOKEN"')
     done = bundle.run()
     assert done.returncode == 0
     assert not secret.parent.exists()
@@ -102,9 +97,7 @@ def test_one_that_is_delivered_again_serves_the_later_attempt(bundle, secret):
 
 
 def test_a_plan_may_keep_them_for_later_attempts(bundle, secret):
-    bundle.shell(
-        'test "$TOKEN" && test $HYPERPOD_ATTEMPT = 2', secrets=["TOKEN"], keep_secrets=True
-    )
+    bundle.shell('test "$TOKEN" && test $HYPERPOD_ATTEMPT = 2', secrets=["TOKEN"], keep_secrets=True)
     assert bundle.run().returncode == 1
     assert secret.exists()
     assert bundle.run(incarnation="17.1").returncode == 0
@@ -133,10 +126,7 @@ def test_a_link_is_not_followed(bundle, secret, tmp_path):
 
 
 def test_a_traceback_with_a_secret_is_recorded_without_it(bundle, secret):
-    bundle.script(
-        "import os\nraise ValueError('bad token: ' + os.environ['TOKEN'].strip())",
-        secrets=["TOKEN"],
-    )
+    bundle.script("import os\nraise ValueError('bad token: ' + os.environ['TOKEN'].strip())", secrets=["TOKEN"])
     assert bundle.run().returncode == 1
     error = bundle.status("rank-0.error.json")
     assert error["message"] == "bad token: ***"

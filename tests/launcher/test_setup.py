@@ -10,20 +10,14 @@ from .conftest import alive, until
 
 def test_the_ranks_start_in_the_environment_that_the_lines_leave(bundle):
     lines = 'export A=1 B="two words"\nC=3\nPATH=/opt/x:$PATH\nexport D=$K\nunset GONE\ncd /tmp\n'
-    bundle.shell(
-        'echo "$A $B [$C] $D [$GONE] ${PATH%%:*} $PWD"',
-        setup=lines,
-        variables={"K": "v", "GONE": "still"},
-    )
+    bundle.shell('echo "$A $B [$C] $D [$GONE] ${PATH%%:*} $PWD"', setup=lines, variables={"K": "v", "GONE": "still"})
     assert bundle.run().returncode == 0
     expected = f"1 two words [] v [] /opt/x {bundle.folder}/work\n"
     assert bundle.rank_log().decode() == expected
 
 
 def test_the_lines_run_once_a_node_and_speak_in_its_log(bundle):
-    bundle.shell(
-        "true", setup="echo once >>count; echo hello; echo there >&2", processes_per_node=3
-    )
+    bundle.shell("true", setup="echo once >>count; echo hello; echo there >&2", processes_per_node=3)
     assert bundle.run().returncode == 0
     assert (bundle.folder / "work" / "count").read_text() == "once\n"
     assert "\nhello\nthere\n" in bundle.node_log()
@@ -38,9 +32,7 @@ def test_the_lines_see_no_words_of_ours(bundle):
     assert b"HYPERPOD_PARENT" not in bundle.rank_log()
 
 
-@pytest.mark.parametrize(
-    "lines", ["export A=1; exit 0", "trap 'true' EXIT; export A=1", "set -u\nexport A=1"]
-)
+@pytest.mark.parametrize("lines", ["export A=1; exit 0", "trap 'true' EXIT; export A=1", "set -u\nexport A=1"])
 def test_lines_that_end_in_their_own_way(bundle, lines):
     bundle.shell("echo $A", setup=lines)
     assert bundle.run().returncode == 0
@@ -48,8 +40,7 @@ def test_lines_that_end_in_their_own_way(bundle, lines):
 
 
 @pytest.mark.parametrize(
-    ("lines", "code"),
-    [("true\nfalse\necho never", 1), ("exit 9", 9), ("kill -9 $$", 137), ("if", 2)],
+    ("lines", "code"), [("true\nfalse\necho never", 1), ("exit 9", 9), ("kill -9 $$", 137), ("if", 2)]
 )
 def test_lines_that_fail(bundle, lines, code):
     bundle.shell("echo never", setup=lines)
@@ -125,9 +116,7 @@ def test_a_program_that_cannot_be_executed(bundle):
 
 
 def test_a_step_that_takes_long_is_in_the_record_until_the_ranks_start(bundle):
-    bundle.shell(
-        "until [ -e end ]; do sleep 0.05; done", setup="until [ -e go ]; do sleep 0.05; done"
-    )
+    bundle.shell("until [ -e end ]; do sleep 0.05; done", setup="until [ -e go ]; do sleep 0.05; done")
     launcher = bundle.start()
     until(lambda: (bundle.node() or {}).get("step"), "the step")
     assert bundle.node()["step"] == "running the setup lines"

@@ -158,16 +158,11 @@ def test_other_nodes_and_runs_on_the_machine_are_left_alone(bundle, tmp_path):
 def test_a_child_that_was_there_before_is_left_alone(bundle):
     bundle.shell("true")
     command = 'sleep 600 & echo $! >pid; exec "$0" "$@"'
-    launcher = bundle.start(
-        python="/bin/bash", stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    launcher = bundle.start(python="/bin/bash", stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     launcher.communicate()
     words = [NODE_PYTHON, *map(str, launcher.args[1:])]
     done = subprocess.run(
-        ["/bin/bash", "-c", command, *words],
-        cwd=bundle.folder,
-        stdout=subprocess.DEVNULL,
-        timeout=30,
+        ["/bin/bash", "-c", command, *words], cwd=bundle.folder, stdout=subprocess.DEVNULL, timeout=30
     )
     assert done.returncode == 0
     pid = int((bundle.folder / "pid").read_text())
@@ -189,9 +184,7 @@ CATCH = "trap 'echo caught' USR1; echo up; while :; do sleep 0.05; done"
 
 def start_one_that_catches_and_one_that_does_not(bundle, policy):
     bundle.shell(
-        f"if [ $RANK = 0 ]; then {CATCH}; fi; echo up; exec sleep 600",
-        processes_per_node=2,
-        forward_signals=policy,
+        f"if [ $RANK = 0 ]; then {CATCH}; fi; echo up; exec sleep 600", processes_per_node=2, forward_signals=policy
     )
     launcher = bundle.start()
     bundle.until_said(b"up", 0)

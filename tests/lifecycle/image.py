@@ -26,13 +26,7 @@ def studio_python() -> Path:
             return folder / "conda"
         (folder / "conda").mkdir(parents=True, exist_ok=True)
         python = Path(sys.base_prefix) / "bin" / "python3"
-        words: list[str | Path] = [
-            HERE / "conda.sh",
-            folder / "conda",
-            python,
-            TREE / ".venv/bin/uv",
-            constraints,
-        ]
+        words: list[str | Path] = [HERE / "conda.sh", folder / "conda", python, TREE / ".venv/bin/uv", constraints]
         _order(["unshare", "--mount", "bash", *words])
         (folder / "made").touch()
     return folder / "conda"
@@ -56,12 +50,7 @@ def packages(made: Path, folder: Path, *, everything: bool = False) -> str:
 def _order(words: list[str | Path]) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        words,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, "PATH": path},
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, env={**os.environ, "PATH": path}
     )
     if done.returncode != 0:
         raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")

@@ -88,16 +88,11 @@ class Space:
             line = f"30 22 0:40 / {POINT} rw - lustre 10.0.1.2@tcp:/abcdefgh{self.folder} rw\n"
         else:
             line = ""
-        self.run(
-            "tee", "/run/mounts", input="22 1 259:1 / / rw - ext4 /dev/root rw\n" + line, root=True
-        )
+        self.run("tee", "/run/mounts", input="22 1 259:1 / / rw - ext4 /dev/root rw\n" + line, root=True)
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.kill()
         self._process.wait()

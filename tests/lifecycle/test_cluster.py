@@ -65,17 +65,14 @@ def once(machine):
     """What the service does: its own command line, with its own file of variables, as systemd reads both."""
     unit = machine.run("cat", f"{UNITS}/hyperpod-jlab-wiring.service").stdout
     variables = dict(
-        line.split("=", 1)
-        for line in machine.run("cat", "/etc/hyperpod-jlab/wiring.env").stdout.splitlines()
+        line.split("=", 1) for line in machine.run("cat", "/etc/hyperpod-jlab/wiring.env").stdout.splitlines()
     )
     line = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)[0]
     words: list[str] = []
     for word in shlex.split(line):
         whole = re.fullmatch(r"\$\{(\w+)\}", word)
         split = re.fullmatch(r"\$(\w+)", word)
-        words += (
-            [variables[whole[1]]] if whole else variables[split[1]].split() if split else [word]
-        )
+        words += [variables[whole[1]]] if whole else variables[split[1]].split() if split else [word]
     return machine.run(*words, root=True, timeout=120)
 
 
@@ -83,9 +80,7 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     modes = ("--partition-mode", "per-user", "--cluster-user", "1000")
     done = install(controller, *modes, "--sha256", everything[1])
     assert done.returncode == 0, done.stdout + done.stderr
-    verified = controller.run(
-        "systemd-analyze", "verify", f"{UNITS}/hyperpod-jlab-wiring.timer", root=True
-    )
+    verified = controller.run("systemd-analyze", "verify", f"{UNITS}/hyperpod-jlab-wiring.timer", root=True)
     assert "hyperpod-jlab" not in verified.stderr, verified.stderr
 
     done = once(controller)
@@ -97,9 +92,7 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     # The bits of the group are the list's mask: the group itself has none.
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (200001, 0o770)
     lists = os.getxattr(controller.partition / "dora", "system.posix_acl_access")
-    assert (
-        struct.pack("<HHI", 0x02, 7, 1000) in lists
-    )  # user 1000, rwx (acl(5), Linux' posix_acl_xattr.h)
+    assert struct.pack("<HHI", 0x02, 7, 1000) in lists  # user 1000, rwx (acl(5), Linux' posix_acl_xattr.h)
     assert account.profiles[DOMAIN, "dora"].file_systems != []
 
     done = install(controller, "--partition-mode", "shared", "--sha256", everything[1])
@@ -148,10 +141,7 @@ def test_only_what_the_list_names_is_installed(controller, everything):
         ((), "--partition-mode is missing"),
         (("--partition-mode", "shared", "--shared-path", "/a b"), "cannot be used"),
         (("--partition-mode", "shared", "--cluster-user", "$(id)"), "cannot be used"),
-        (
-            ("--partition-mode", "shared", "--mounted-at", "/opt"),
-            "nothing is mounted at /opt",
-        ),
+        (("--partition-mode", "shared", "--mounted-at", "/opt"), "nothing is mounted at /opt"),
         (("--partition-mode", "shared", "--python", "/usr/bin/false"), "no Python 3.11 or newer"),
         (("--force",), "unknown: --force"),
     ],

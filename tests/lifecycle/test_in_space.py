@@ -91,9 +91,7 @@ def test_after_a_run_that_was_ended_half_way(space, script):
     with space(network=False) as started:
         first = threading.Thread(target=started.lifecycle, args=(script(),))
         first.start()
-        while not list(
-            started.inside("/opt/conda/lib").glob("python3*/site-packages/hyperpod_jlab")
-        ):
+        while not list(started.inside("/opt/conda/lib").glob("python3*/site-packages/hyperpod_jlab")):
             time.sleep(0.01)
         # Everything of this user ends at once, pip too.
         started.run("bash", "-c", "kill -KILL -1")
@@ -119,17 +117,9 @@ def test_two_at_once(space, script):
 
 
 BROKEN = {
-    "another checksum": (
-        {"package_sha256": "1" * 64},
-        None,
-        "does not have the SHA-256 that was set",
-    ),
+    "another checksum": ({"package_sha256": "1" * 64}, None, "does not have the SHA-256 that was set"),
     "no such folder": ({"package": "packages/none"}, None, "cannot be read"),
-    "a wheel that was changed": (
-        {},
-        "printf x >>{}/hyperpod_jlab-*.whl",
-        "is not the one in its SHA256SUMS",
-    ),
+    "a wheel that was changed": ({}, "printf x >>{}/hyperpod_jlab-*.whl", "is not the one in its SHA256SUMS"),
     "a wheel that is missing": ({}, "rm {}/hyperpod_jlab-*.whl", "cannot be read"),
     "a list that leads out": (
         {"package_sha256": "of the list"},
@@ -140,20 +130,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(
-    "how",
-    [
-        how if how == "another checksum" else pytest.param(how, marks=pytest.mark.full)
-        for how in BROKEN
-    ],
+    "how", [how if how == "another checksum" else pytest.param(how, marks=pytest.mark.full) for how in BROKEN]
 )
 def test_what_is_not_what_was_pinned_is_not_used(space, script, partition, how):
     changed, command, words = BROKEN[how]
     if command:
         subprocess.run(["bash", "-c", command.format(partition / PACKAGE)], check=True)
     if changed.get("package_sha256") == "of the list":
-        done = subprocess.run(
-            ["sha256sum", partition / PACKAGE / "SHA256SUMS"], capture_output=True, text=True
-        )
+        done = subprocess.run(["sha256sum", partition / PACKAGE / "SHA256SUMS"], capture_output=True, text=True)
         changed = {"package_sha256": done.stdout.split()[0]}
     with space(network=False) as started:
         returned(*started.lifecycle(script(**changed)))

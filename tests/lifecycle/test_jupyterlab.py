@@ -35,9 +35,7 @@ echo start >>/run/supervisord/starts
 exec jupyter lab --ip 127.0.0.1 --port 8888 --no-browser --ServerApp.base_url={BASE} --IdentityProvider.token='' \\
   --ServerApp.allow_origin='*' --ServerApp.disable_check_xsrf=True
 """
-_RESTART = (
-    "#!/bin/bash\nsupervisorctl -c /run/supervisord/supervisord.conf restart jupyterlabserver\n"
-)
+_RESTART = "#!/bin/bash\nsupervisorctl -c /run/supervisord/supervisord.conf restart jupyterlabserver\n"
 _ASK = """\
 import sys, urllib.request, urllib.error
 try:

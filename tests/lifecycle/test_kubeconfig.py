@@ -120,9 +120,7 @@ def test_the_program_says_what_it_did(files, tmp_path):
 
     def run():
         home = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(
-            [*words, "", "research-eks", ""], env=home, capture_output=True, text=True
-        )
+        return subprocess.run([*words, "", "research-eks", ""], env=home, capture_output=True, text=True)
 
     assert run().stdout == "research-eks is a context of ~/.kube/config\n"
     assert run().stdout == "research-eks is a context of ~/.kube/config already\n"

@@ -75,11 +75,7 @@ def kubectl(bed, base):
 
 
 @pytest.mark.parametrize(
-    "kubeconfig",
-    [
-        pytest.param(False, id="no kubeconfig", marks=pytest.mark.full),
-        pytest.param(True, id="kubeconfig"),
-    ],
+    "kubeconfig", [pytest.param(False, id="no kubeconfig", marks=pytest.mark.full), pytest.param(True, id="kubeconfig")]
 )
 def test_a_job_on_eks(space, script, kubectl, kubeconfig):
     text = script(
@@ -114,9 +110,7 @@ def test_a_job_on_eks(space, script, kubectl, kubeconfig):
     assert message(status, "access") == "research-eks is a context of ~/.kube/config"
     assert "current-context: research-eks" in kept.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
-    done = space.run(
-        "bash", "-c", "kubectl get nodes -o name && kubectl config get-contexts -o name"
-    )
+    done = space.run("bash", "-c", "kubectl get nodes -o name && kubectl config get-contexts -o name")
     node, context = done.stdout.splitlines()
     assert (node.partition("/")[0], context) == ("node", "research-eks"), done.stderr
     _stays_with_ones_own(space, text, kept)
@@ -124,11 +118,7 @@ def test_a_job_on_eks(space, script, kubectl, kubeconfig):
 
 def _stays_with_ones_own(space, text, kept):
     """A context of one's own stays, and stays the one that kubectl uses."""
-    done = space.run(
-        "bash",
-        "-c",
-        "kubectl config set-context mine --namespace x; kubectl config use-context mine",
-    )
+    done = space.run("bash", "-c", "kubectl config set-context mine --namespace x; kubectl config use-context mine")
     assert done.returncode == 0, done.stderr
     returned(*space.lifecycle(text))
     assert message(space.ended(), "access").endswith("is a context of ~/.kube/config already")

@@ -44,9 +44,7 @@ MUNGE = replace(
     tools_sha256="d" * 64,
 )
 JWT = replace(SLURM, slurm_auth="jwt", slurm_token=".slurm/token")
-SSH = replace(
-    SLURM, slurm_client=None, slurm_client_sha256=None, login_nodes=("ubuntu@10.1.2.3", "login-2")
-)
+SSH = replace(SLURM, slurm_client=None, slurm_client_sha256=None, login_nodes=("ubuntu@10.1.2.3", "login-2"))
 EKS = ScriptSettings(
     cluster="research-eks",
     region="us-gov-west-1",
@@ -66,9 +64,7 @@ KINDS = {
     "jwt": JWT,
     "eks": EKS,
     "no kubeconfig": replace(EKS, kubeconfig=False),
-    "tools": replace(
-        EKS, tools=f"s3://bucket-of-the-team/{LONG}/tools.tar.gz", tools_sha256="d" * 64
-    ),
+    "tools": replace(EKS, tools=f"s3://bucket-of-the-team/{LONG}/tools.tar.gz", tools_sha256="d" * 64),
 }
 
 
@@ -80,11 +76,7 @@ def test_each_is_short_and_clean(app, kind):
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
     assert done.stderr == ""
     done = subprocess.run(
-        [Path(sys.executable).parent / "shellcheck", "-"],
-        input=script,
-        text=True,
-        capture_output=True,
-        timeout=60,
+        [Path(sys.executable).parent / "shellcheck", "-"], input=script, text=True, capture_output=True, timeout=60
     )
     assert done.stdout == ""
 
@@ -166,9 +158,7 @@ def test_a_quote_stays_a_letter():
     from hyperpod_jlab.admin.lifecycle.scripts import _shell_quote
 
     odd = "a'b\"c$(id)`id`\\\n"
-    done = subprocess.run(
-        ["bash", "-c", f"printf %s {_shell_quote(odd)}"], capture_output=True, text=True
-    )
+    done = subprocess.run(["bash", "-c", f"printf %s {_shell_quote(odd)}"], capture_output=True, text=True)
     assert done.stdout == odd
 
 
@@ -182,9 +172,7 @@ def copied(folder, script, make):
     text = (CONFIGS / script).read_text().replace('\nmain "$@"\n', "\nset +e\n")
     (folder / "script.sh").write_text(text)
     words = f'source ./script.sh; {make}; {COPIES[script]} from to; echo "it gave $?"'
-    done = subprocess.run(
-        ["bash", "-c", words], cwd=folder, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run(["bash", "-c", words], cwd=folder, capture_output=True, text=True, timeout=60)
     return done.stdout
 
 

@@ -99,12 +99,7 @@ def test_munge_and_a_job(slurm_space, slurm_script, cluster):
     assert steps(status)["client"] == "done", slurm_space.log()
 
     done = slurm_space.run(
-        "hpj",
-        "submit",
-        "-c",
-        "echo it is $(id -u); cat /proc/mounts | grep -c /",
-        "--wait",
-        "--json",
+        "hpj", "submit", "-c", "echo it is $(id -u); cat /proc/mounts | grep -c /", "--wait", "--json"
     )
     assert done.returncode == 0, done.stdout + done.stderr
     run = json.loads(done.stdout)
@@ -133,9 +128,7 @@ def test_a_key_of_another_cluster_is_not_used(slurm_space, slurm_script):
     slurm_space.lifecycle(slurm_script())
     status = slurm_space.ended()
     assert steps(status)["client"] == "failed"
-    assert message(status, "client") == (
-        "the munge key does not have the SHA-256 that was set, and is not used"
-    )
+    assert message(status, "client") == ("the munge key does not have the SHA-256 that was set, and is not used")
     # Debian's package makes a key of its own; ours is not there.
     assert "xxxx" not in slurm_space.run("cat", "/etc/munge/munge.key", root=True).stdout
     assert slurm_space.run("pgrep", "munged", root=True).returncode == 1

@@ -26,9 +26,7 @@ TOKEN = ".slurm/token"
 def cluster(package, tmp_path_factory):
     """A controller that takes tokens too."""
     # Not part of install-slurm.sh: only this needs it.
-    subprocess.run(
-        [TREE / "scripts" / "apt-install.sh", "slurm-wlm-jwt-plugin"], check=True, timeout=300
-    )
+    subprocess.run([TREE / "scripts" / "apt-install.sh", "slurm-wlm-jwt-plugin"], check=True, timeout=300)
     key = tmp_path_factory.mktemp("jwt") / "key"
     key.write_bytes(b"k" * 32)
     key.chmod(0o600)
@@ -63,9 +61,7 @@ def started(cluster, base, conda, secrets):
         "AWS_ACCESS_KEY_ID": "AKIATESTBEDEXAMPLE01",
         "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
     }
-    with Space(
-        base / "space", cluster.partition, conda, folder="/team", variables=variables
-    ) as made:
+    with Space(base / "space", cluster.partition, conda, folder="/team", variables=variables) as made:
         yield made
 
 

@@ -19,9 +19,7 @@ NAMES = ("kubectl", "helm", "session-manager-plugin")
 
 
 def made(*words, path="/usr/local/bin:/usr/bin:/bin"):
-    return subprocess.run(
-        [MAKE, *words], capture_output=True, text=True, env={"PATH": path}, timeout=60
-    )
+    return subprocess.run([MAKE, *words], capture_output=True, text=True, env={"PATH": path}, timeout=60)
 
 
 def archive_of(folder: Path, version: str, names=NAMES) -> tuple[Path, str]:
@@ -80,9 +78,7 @@ def test_programs_are_in_the_terminals_of_both_applications(space, script, tools
 def test_what_the_image_has_stays(space, script, tools):
     with space(network=False) as started:
         own = "#!/bin/sh\necho mine\n"
-        done = started.run(
-            "bash", "-c", "cat >/opt/conda/bin/kubectl; chmod 755 /opt/conda/bin/kubectl", input=own
-        )
+        done = started.run("bash", "-c", "cat >/opt/conda/bin/kubectl; chmod 755 /opt/conda/bin/kubectl", input=own)
         assert done.returncode == 0, done.stderr
         for version in ("1", "2"):
             returned(*started.lifecycle(script(**tools(version))))
@@ -124,9 +120,7 @@ def test_without_room_nothing_half_is_left(space, script, tools):
         started.lifecycle(script())
         started.ended()
         started.run("mount", "-t", "tmpfs", "-o", "size=256k", "bin", "/media", root=True)
-        started.run(
-            "bash", "-c", "cp -P /opt/conda/bin/python3* /opt/conda/bin/hpj /media", root=True
-        )
+        started.run("bash", "-c", "cp -P /opt/conda/bin/python3* /opt/conda/bin/hpj /media", root=True)
         started.run("bash", "-c", "cat /dev/zero >/media/full", root=True)
         started.run("mount", "--bind", "/media", "/opt/conda/bin", root=True)
         returned(*started.lifecycle(script(**tools("1"))))
@@ -140,9 +134,7 @@ def test_what_does_not_have_its_publishers_checksum_or_signature_is_refused(tmp_
     """The downloads, out of a folder: kubectl's checksum is wrong, then all are right but AWS' signature."""
     (tmp_path / "bin").mkdir()
     curl = tmp_path / "bin" / "curl"
-    curl.write_text(
-        f'#!/bin/bash\nfor to; do :; done\ncp "{tmp_path}/web/${{to##*/}}" "${{@: -2:1}}"\n'
-    )
+    curl.write_text(f'#!/bin/bash\nfor to; do :; done\ncp "{tmp_path}/web/${{to##*/}}" "${{@: -2:1}}"\n')
     curl.chmod(0o755)
     web = tmp_path / "web"
     web.mkdir()

@@ -26,10 +26,7 @@ class LocalCluster(Session):
 
     async def running(self, run_id: str, attempt: int = 1) -> Run:
         """Wait until a run has started and written something."""
-        return await self.until(
-            run_id,
-            lambda run: bool(self.log(run_id, attempt=attempt)) and run.state == "running",
-        )
+        return await self.until(run_id, lambda run: bool(self.log(run_id, attempt=attempt)) and run.state == "running")
 
     def processes(self, run_id: str) -> list[int]:
         """Processes of a run that live."""
@@ -43,9 +40,7 @@ def slots() -> int:
 
 
 @pytest.fixture
-async def local(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int
-) -> AsyncIterator[LocalCluster]:
+async def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int) -> AsyncIterator[LocalCluster]:
     """The cluster; runs that a test leaves behind are cancelled."""
     for name in ("DATA", "STATE", "CACHE", "CONFIG"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))

@@ -56,10 +56,7 @@ async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
     later.touch()
     ended = [await asyncio.wait_for(hyperpod.runs.wait(run_id), 60) for run_id in commands]
     log = hyperpod.partition.bundle("goes-on") / "logs/attempt-1/node-0.rank-0.log"
-    return {
-        "states": {run.run_id: [run.state, run.status.reason] for run in ended},
-        "log": log.read_text(),
-    }
+    return {"states": {run.run_id: [run.state, run.status.reason] for run in ended}, "log": log.read_text()}
 
 
 async def filled_by_the_run(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:

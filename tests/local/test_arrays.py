@@ -39,9 +39,7 @@ async def test_cancelling_the_parent_cancels_the_children(local: LocalCluster) -
 
 
 async def test_one_child_can_be_cancelled(local: LocalCluster) -> None:
-    run_id = await local.submit(
-        '[ "$HYPERPOD_ARRAY_INDEX" = 0 ] || sleep 300', array="0-1", stop_grace=1
-    )
+    run_id = await local.submit('[ "$HYPERPOD_ARRAY_INDEX" = 0 ] || sleep 300', array="0-1", stop_grace=1)
     child = f"{run_id}.1"
     await local.until(child, lambda run: run.state == "running")
     await local.hyperpod.runs.act(child, "cancel")

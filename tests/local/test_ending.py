@@ -61,9 +61,7 @@ async def test_a_normal_end_leaves_no_process(local: LocalCluster) -> None:
 @pytest.mark.parametrize("whom", ["supervisor", "all"])
 async def test_kill_minus_nine_is_told_within_ten_seconds(local: LocalCluster, whom: str) -> None:
     run_id = await local.submit("sleep 306", resources={"nodes": 2})
-    await local.until(
-        run_id, lambda run: len(run.status.attempts) == 1 and len(run.status.attempts[0].nodes) == 2
-    )
+    await local.until(run_id, lambda run: len(run.status.attempts) == 1 and len(run.status.attempts[0].nodes) == 2)
     owner = BundleReader(local.hyperpod.partition, run_id).read().owner
     assert owner is not None
     killed = time.monotonic()
@@ -82,9 +80,7 @@ async def test_kill_minus_nine_is_told_within_ten_seconds(local: LocalCluster, w
 
 async def test_a_killed_launcher_is_a_failure(local: LocalCluster) -> None:
     run_id = await local.submit("sleep 307")
-    await local.until(
-        run_id, lambda run: bool(run.status.attempts) and bool(run.status.attempts[0].nodes)
-    )
+    await local.until(run_id, lambda run: bool(run.status.attempts) and bool(run.status.attempts[0].nodes))
     node = BundleReader(local.hyperpod.partition, run_id).read().attempts[0].nodes[0]
     assert node.pid is not None
     os.kill(node.pid, signal.SIGKILL)
@@ -158,9 +154,7 @@ async def test_the_other_nodes_of_a_killed_launcher_are_ended(local: LocalCluste
 async def test_a_killed_launcher_may_be_restarted(local: LocalCluster) -> None:
     command = '[ "$HYPERPOD_ATTEMPT" = 2 ] || sleep 310; echo again'
     run_id = await local.submit(command, resources={"nodes": 2}, max_restarts=1)
-    await local.until(
-        run_id, lambda run: bool(run.status.attempts) and len(run.status.attempts[0].nodes) == 2
-    )
+    await local.until(run_id, lambda run: bool(run.status.attempts) and len(run.status.attempts[0].nodes) == 2)
     pid = BundleReader(local.hyperpod.partition, run_id).read().attempts[0].nodes[0].pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)

@@ -37,14 +37,7 @@ def project(local, tmp_path, monkeypatch):
 
 def notebook_request(folder, *cells, **environment):
     code = [
-        {
-            "cell_type": "code",
-            "id": f"c{n}",
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-            "source": text,
-        }
+        {"cell_type": "code", "id": f"c{n}", "metadata": {}, "outputs": [], "execution_count": None, "source": text}
         for n, text in enumerate(cells)
     ]
     document = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": code}
@@ -57,9 +50,7 @@ def notebook_request(folder, *cells, **environment):
     return Request(parse(JobSpec, data), base=folder)
 
 
-async def test_lines_of_pip_feed_the_environment_and_others_stay_out_of_it(
-    local, project, tmp_path
-):
+async def test_lines_of_pip_feed_the_environment_and_others_stay_out_of_it(local, project, tmp_path):
     request = notebook_request(
         project,
         "%pip install beta\nimport alpha, beta, sys; print(sys.prefix)",

@@ -78,9 +78,7 @@ async def test_what_cannot_be_forwarded_says_why(local: LocalCluster) -> None:
         assert "does not take connections" in (await forwarded.ended())[1]
 
 
-async def test_the_proxy_of_jupyter_is_named_where_it_is_installed(
-    local: LocalCluster, tmp_path: Path
-) -> None:
+async def test_the_proxy_of_jupyter_is_named_where_it_is_installed(local: LocalCluster, tmp_path: Path) -> None:
     run_id, port = await serving(local)
     packages = tmp_path / "packages"
     packages.mkdir()

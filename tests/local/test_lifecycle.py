@@ -30,18 +30,14 @@ async def test_a_failure_tells_its_exit_code(local: LocalCluster) -> None:
 
 
 async def test_one_failing_node_ends_the_others(local: LocalCluster) -> None:
-    run_id = await local.submit(
-        'if [ "$NODE_RANK" = 1 ]; then exit 5; fi; sleep 300', resources={"nodes": 2}
-    )
+    run_id = await local.submit('if [ "$NODE_RANK" = 1 ]; then exit 5; fi; sleep 300', resources={"nodes": 2})
     run = await local.ended(run_id)
     assert (run.state, run.status.exit_code) == ("failed", 5)
     assert local.processes(run_id) == []
 
 
 async def test_max_restarts_opens_new_attempts(local: LocalCluster) -> None:
-    run_id = await local.submit(
-        'echo attempt $HYPERPOD_ATTEMPT; [ "$HYPERPOD_ATTEMPT" = 3 ]', max_restarts=3
-    )
+    run_id = await local.submit('echo attempt $HYPERPOD_ATTEMPT; [ "$HYPERPOD_ATTEMPT" = 3 ]', max_restarts=3)
     run = await local.ended(run_id)
     assert run.state == "succeeded"
     assert [attempt.state for attempt in run.status.attempts] == ["failed", "failed", "succeeded"]

@@ -14,13 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError, RefusedError, UnreachableError
 from hyperpod_jlab.core.spec import MlflowOptions
 from hyperpod_jlab.features.mlflow import service
 from hyperpod_jlab.features.mlflow.api import MlflowApi, MlflowFault
@@ -100,9 +94,7 @@ async def test_code_that_calls_mlflow_is_found_while_it_runs_and_after_it(
         *(raw["info"]["run_id"], "toy-run", "FINISHED", 1),
     )
     assert known.params == {"lr": "0.1"}
-    assert {name: (one.value, one.step) for name, one in known.metrics.items()} == {
-        "loss": (0.5, 3)
-    }
+    assert {name: (one.value, one.step) for name, one in known.metrics.items()} == {"loss": (0.5, 3)}
     assert known.url == (await link_to(local.hyperpod, run_id)).url
     assert known.url == (f"{server.url}/#/experiments/{known.experiment_id}/runs/{known.run_id}")
     tags = {one["key"]: one["value"] for one in raw["data"]["tags"]}
@@ -110,9 +102,7 @@ async def test_code_that_calls_mlflow_is_found_while_it_runs_and_after_it(
     assert f"hpj show {run_id}" in tags["mlflow.note.content"]
 
 
-async def test_of_several_attempts_the_newest_is_shown(
-    local: LocalCluster, server: MlflowServer
-) -> None:
+async def test_of_several_attempts_the_newest_is_shown(local: LocalCluster, server: MlflowServer) -> None:
     run_id = await local.submit("true", mlflow={"tracking_uri": server.url})
     await local.ended(run_id)
     for attempt in ("2", "1"):
@@ -142,9 +132,7 @@ async def test_a_server_that_does_not_answer_is_a_problem_of_the_answer(
         await link_to(local.hyperpod, run_id)
 
 
-async def test_a_run_that_mlflow_does_not_know_has_no_link(
-    local: LocalCluster, server: MlflowServer
-) -> None:
+async def test_a_run_that_mlflow_does_not_know_has_no_link(local: LocalCluster, server: MlflowServer) -> None:
     run_id = await local.submit("true", mlflow={"tracking_uri": server.url})
     await local.ended(run_id)
     with pytest.raises(NotFoundError, match="MLflow has no run of") as missing:
@@ -199,9 +187,7 @@ async def test_the_users_variables_and_the_clusters_configuration_win(
         variables = {"variables": {"MLFLOW_TRACKING_URI": uri}}
         assert (await resolved(environment=variables))["tracking_uri"] == expected
     run_id = await local.submit(
-        "env",
-        mlflow={"tracking_uri": "http://own:5000"},
-        environment={"variables": {"MLFLOW_EXPERIMENT_NAME": "mine"}},
+        "env", mlflow={"tracking_uri": "http://own:5000"}, environment={"variables": {"MLFLOW_EXPERIMENT_NAME": "mine"}}
     )
     await local.ended(run_id)
     said = dict(line.split("=", 1) for line in local.log(run_id).splitlines() if "=" in line)
@@ -239,9 +225,7 @@ async def test_a_server_named_by_another_user_gets_no_password_of_this_one(
     assert gate.asked == []
 
 
-async def test_readers_of_a_server_that_hangs_are_limited(
-    local: LocalCluster, gate: MlflowGate
-) -> None:
+async def test_readers_of_a_server_that_hangs_are_limited(local: LocalCluster, gate: MlflowGate) -> None:
     run_id = await local.submit("true", mlflow={"tracking_uri": gate.url})
     await local.ended(run_id)
     gate.mode = "hanging"

@@ -26,13 +26,7 @@ EXPERIMENT: dict[str, Any] = {"experiment": {"experiment_id": "1"}}
 EXPERIMENTS: dict[str, Any] = {"experiments": [{"experiment_id": "1"}]}
 TAGS = [{"key": "hyperpod.attempt", "value": "1"}]
 RUN: dict[str, Any] = {
-    "info": {
-        "run_id": "r",
-        "run_name": "n",
-        "experiment_id": "1",
-        "status": "FINISHED",
-        "start_time": 1,
-    },
+    "info": {"run_id": "r", "run_name": "n", "experiment_id": "1", "status": "FINISHED", "start_time": 1},
     "data": {
         "params": [{"key": "lr", "value": "0.1"}],
         "metrics": [{"key": "loss", "value": 0.5, "timestamp": 1000, "step": 3}],
@@ -41,33 +35,8 @@ RUN: dict[str, Any] = {
 }
 RUNS: dict[str, Any] = {"runs": [RUN, copy.deepcopy(RUN)]}
 ODD: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        0,
-        -1,
-        1.5,
-        10**400,
-        "",
-        "text",
-        "NaN",
-        "-Infinity",
-        "9" * 5000,
-        "\ud800",
-        "\x1b[2J",
-    ),
-    *(
-        [],
-        {},
-        [None],
-        ["text"],
-        [[]],
-        [1],
-        {"key": None},
-        {"a": {"b": []}},
-        [{}],
-        [{"experiment_id": []}],
-    ),
+    *(None, True, 0, -1, 1.5, 10**400, "", "text", "NaN", "-Infinity", "9" * 5000, "\ud800", "\x1b[2J"),
+    *([], {}, [None], ["text"], [[]], [1], {"key": None}, {"a": {"b": []}}, [{}], [{"experiment_id": []}]),
     json.loads("[" * 500 + "]" * 500),
 )
 HUGE = ("NaN", "Infinity", "1e999", "9" * 5000)
@@ -78,11 +47,7 @@ def places(document: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
     """The paths of all values in a document, the document itself first."""
     yield place
     items = (
-        document.items()
-        if isinstance(document, dict)
-        else enumerate(document)
-        if isinstance(document, list)
-        else ()
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
     for key, value in items:
         yield from places(value, (*place, key))
@@ -112,11 +77,7 @@ class Odd(Handler):
 
 
 async def test_no_answer_of_a_server_is_an_error_of_ours(local: LocalCluster) -> None:
-    usual = {
-        "experiments/get-by-name": EXPERIMENT,
-        "experiments/search": EXPERIMENTS,
-        "runs/search": RUNS,
-    }
+    usual = {"experiments/get-by-name": EXPERIMENT, "experiments/search": EXPERIMENTS, "runs/search": RUNS}
     with Loopback(Odd) as server:
         mlflow = {"tracking_uri": server.url, "experiment": "toy"}
         run_id = await local.submit("true", mlflow=mlflow)

@@ -73,9 +73,7 @@ def partition(tmp_path: Path) -> Partition:
     return Partition(tmp_path / "fsx", shared=True)
 
 
-def test_another_users_run_is_neither_started_nor_found_nor_cancelled(
-    partition: Partition, tmp_path: Path
-) -> None:
+def test_another_users_run_is_neither_started_nor_found_nor_cancelled(partition: Partition, tmp_path: Path) -> None:
     others_bundle(partition.root, "run-1", {"status/owner.json": {**PROCESS, "pid": os.getpid()}})
     bundle = BundleReader(partition, "run-1")
     before = set(bundle.folder.rglob("*"))

@@ -55,9 +55,7 @@ async def test_hold_and_release(local: LocalCluster) -> None:
 
 async def test_requeue_opens_the_next_attempt(local: LocalCluster) -> None:
     run_id = await local.submit('[ "$HYPERPOD_ATTEMPT" = 2 ] || sleep 300', stop_grace=1)
-    await local.until(
-        run_id, lambda run: bool(run.status.attempts) and bool(run.status.attempts[0].nodes)
-    )
+    await local.until(run_id, lambda run: bool(run.status.attempts) and bool(run.status.attempts[0].nodes))
     await local.hyperpod.runs.act(run_id, "requeue")
     run = await local.ended(run_id)
     assert run.state == "succeeded"
@@ -137,9 +135,7 @@ async def test_gpus_of_nvidia_smi_are_shared_out(
         ({"resources": {"processes_per_node": 600}}, "too_many_processes"),
     ],
 )
-async def test_what_this_machine_cannot_do_is_refused(
-    local: LocalCluster, spec: dict[str, Any], code: str
-) -> None:
+async def test_what_this_machine_cannot_do_is_refused(local: LocalCluster, spec: dict[str, Any], code: str) -> None:
     with pytest.raises(RefusedError) as caught:
         await local.submit("true", **spec)
     assert caught.value.code == code
@@ -149,11 +145,6 @@ async def test_what_this_machine_cannot_do_is_refused(
 
 async def test_the_cluster_describes_itself(local: LocalCluster) -> None:
     cluster = (await local.hyperpod.clusters.configured())[0]
-    assert (cluster.name, cluster.orchestrator, cluster.default, cluster.state) == (
-        "local",
-        "local",
-        True,
-        "up",
-    )
+    assert (cluster.name, cluster.orchestrator, cluster.default, cluster.state) == ("local", "local", True, "up")
     node = (await local.hyperpod.nodes())[0]
     assert node.cpus == machine.cpus()

@@ -14,9 +14,7 @@ pytestmark = pytest.mark.local
 def test_a_partition_that_is_full_for_a_while_ends_no_run(tmp_path: Path) -> None:
     told = on_small_disk("tests.local.small_disk", "full_for_a_while", tmp_path / "disk")
     assert told["log"] == "two\n"
-    assert told["states"] == {
-        run_id: ["succeeded", None] for run_id in ("goes-on", "ends", "waits")
-    }
+    assert told["states"] == {run_id: ["succeeded", None] for run_id in ("goes-on", "ends", "waits")}
 
 
 def test_a_run_is_cancelled_although_the_partition_is_full(tmp_path: Path) -> None:
@@ -47,9 +45,4 @@ def test_an_array_that_fills_the_partition_fails(tmp_path: Path) -> None:
 def test_an_array_waits_for_space_and_is_charged_for_what_ran(tmp_path: Path) -> None:
     told = on_small_disk("tests.local.small_disk", "array_while_full", tmp_path / "disk")
     reason = "the storage partition is full, so it cannot start"
-    assert told == {
-        "why": [reason, "storage_full"],
-        "children": [reason],
-        "state": "failed",
-        "same": True,
-    }
+    assert told == {"why": [reason, "storage_full"], "children": [reason], "state": "failed", "same": True}

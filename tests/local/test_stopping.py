@@ -22,10 +22,7 @@ from tests.storage.bundles import make_bundle, write_files
 
 pytestmark = pytest.mark.local
 
-TOKEN: dict[str, Any] = {
-    "environment": {"secrets": {"TOKEN": ""}},
-    "secrets": {"TOKEN": "hush"},
-}
+TOKEN: dict[str, Any] = {"environment": {"secrets": {"TOKEN": ""}}, "secrets": {"TOKEN": "hush"}}
 
 
 async def stop(local: LocalCluster, run_id: str) -> None:
@@ -36,9 +33,7 @@ async def stop(local: LocalCluster, run_id: str) -> None:
     await local.until(run_id, lambda _: not alive(owner.pid))
 
 
-async def test_children_that_go_on_without_their_arrays_supervisor_keep_its_secrets(
-    local: LocalCluster,
-) -> None:
+async def test_children_that_go_on_without_their_arrays_supervisor_keep_its_secrets(local: LocalCluster) -> None:
     gate = local.folder / "gate"
     gate.touch()
     run_id = await local.submit(
@@ -55,9 +50,7 @@ async def test_children_that_go_on_without_their_arrays_supervisor_keep_its_secr
         assert (await local.ended(f"{run_id}.{index}")).state == "succeeded"
 
 
-async def test_a_job_that_another_one_keeps_out_leaves_the_secrets_alone(
-    local: LocalCluster,
-) -> None:
+async def test_a_job_that_another_one_keeps_out_leaves_the_secrets_alone(local: LocalCluster) -> None:
     gate = local.folder / "gate"
     gate.touch()
     first = await local.submit(f"while [ -e {gate} ]; do sleep 0.05; done")
@@ -77,10 +70,7 @@ async def test_one_that_is_stopped_while_it_waits_says_so(local: LocalCluster) -
     await local.until(run_id, lambda run: run.state == "waiting" and bool(run.status.reason))
     await stop(local, run_id)
     run = await local.ended(run_id)
-    assert (run.status.reason_code, run.status.reason) == (
-        "lost",
-        "its supervisor was stopped",
-    )
+    assert (run.status.reason_code, run.status.reason) == ("lost", "its supervisor was stopped")
     assert not (local.records(run_id) / "secrets").exists()
 
 

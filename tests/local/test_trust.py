@@ -35,9 +35,7 @@ async def waiting_run(local: LocalCluster, gate: Path) -> str:
     return run_id
 
 
-async def test_a_launcher_that_was_changed_while_the_run_waited_is_not_run(
-    local: LocalCluster,
-) -> None:
+async def test_a_launcher_that_was_changed_while_the_run_waited_is_not_run(local: LocalCluster) -> None:
     gate = local.folder / "gate"
     run_id = await waiting_run(local, gate)
     marker = local.folder / "marker"
@@ -48,9 +46,7 @@ async def test_a_launcher_that_was_changed_while_the_run_waited_is_not_run(
     run = await local.ended(run_id)
     assert not marker.exists()
     assert (run.state, run.status.attempts) == ("failed", ())
-    assert run.status.reason == (
-        f"the bundle of {run_id} was changed or belongs to another user; no code was run"
-    )
+    assert run.status.reason == (f"the bundle of {run_id} was changed or belongs to another user; no code was run")
 
 
 @as_root

@@ -33,11 +33,7 @@ def bundle(tmp_path: Path) -> BundleReader:
 def ended(bundle: BundleReader) -> ObservationLog:
     """A word that could not be written, for want of the partition."""
     word = ObservationLog(bundle, heartbeat=False)
-    word.record(
-        Observation(
-            time=1.0, observer="local", scheduler_id="m", state="ended", verdict="COMPLETED"
-        )
-    )
+    word.record(Observation(time=1.0, observer="local", scheduler_id="m", state="ended", verdict="COMPLETED"))
     return word
 
 
@@ -71,9 +67,7 @@ def test_a_run_to_wait_for_is_gone_only_where_the_partition_is_there(bundle: Bun
     assert (away.is_final, gone.is_final) == (False, True)
 
 
-def test_a_partition_that_does_not_answer_is_waited_for(
-    bundle: BundleReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_that_does_not_answer_is_waited_for(bundle: BundleReader, monkeypatch: pytest.MonkeyPatch) -> None:
     aside = bundle.folder.rename(bundle.folder.with_name("aside"))
     word = ended(bundle)
 
@@ -97,9 +91,7 @@ def test_of_a_run_that_was_removed_nothing_is_said(bundle: BundleReader) -> None
     assert not bundle.folder.exists()
 
 
-def test_several_wait_no_longer_than_one(
-    bundle: BundleReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_wait_no_longer_than_one(bundle: BundleReader, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(bundle.partition.root)
     words = [ended(bundle) for _ in range(5)]
     now = 0.0

@@ -100,9 +100,7 @@ async def test_attempts_of_a_child_are_its_own(array: ArrayFolder, logs: LogServ
     assert await shown(logs, attempt=2) == ["0.0|two"]
 
 
-async def test_children_that_come_late_and_end_without_a_newline(
-    array: ArrayFolder, logs: LogService
-) -> None:
+async def test_children_that_come_late_and_end_without_a_newline(array: ArrayFolder, logs: LogService) -> None:
     array.ended = False
     client = Client(logs, partial=False)
     await asyncio.sleep(0.3)
@@ -128,9 +126,7 @@ def test_records_of_very_many_nodes_leave_looks_for_the_logs(array: ArrayFolder)
     for index in range(600):
         stream = Stream(1, 0, 0).in_array(index)
         source = array.sources("run").open(stream)
-        readers[stream] = SourceReader(
-            source, START_POSITION, Ring(1000), next_read_at=0.0, grown=-100.0
-        )
+        readers[stream] = SourceReader(source, START_POSITION, Ring(1000), next_read_at=0.0, grown=-100.0)
     nodes = dormancy.due_nodes(readers, 1.0)
     assert len(nodes) == 600
     for node in nodes:

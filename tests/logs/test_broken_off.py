@@ -41,11 +41,7 @@ POD: dict[str, Any] = {
     "status": {
         "phase": "Running",
         "containerStatuses": [
-            {
-                "name": "c",
-                "containerID": "containerd://1",
-                "state": {"running": {"startedAt": "2026-11-23T10:00:00Z"}},
-            }
+            {"name": "c", "containerID": "containerd://1", "state": {"running": {"startedAt": "2026-11-23T10:00:00Z"}}}
         ],
     },
 }
@@ -76,9 +72,7 @@ class ApiServer(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         try:
-            for number in range(
-                20 if "/log" in self.path and "follow" not in self.path else 10_000
-            ):
+            for number in range(20 if "/log" in self.path and "follow" not in self.path else 10_000):
                 data = line(number)
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
                 time.sleep(0.002)  # the pace of what it sends; nothing waits for it
@@ -92,9 +86,7 @@ class ApiServer(BaseHTTPRequestHandler):
 
 def _event(number: int) -> bytes:
     metadata = {**POD["metadata"], "resourceVersion": str(number + 2)}
-    return (
-        json.dumps({"type": "MODIFIED", "object": {**POD, "metadata": metadata}}).encode() + b"\n"
-    )
+    return json.dumps({"type": "MODIFIED", "object": {**POD, "metadata": metadata}}).encode() + b"\n"
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +187,7 @@ async def files(server: str, folder: Path) -> AsyncIterator[Awaitable[None]]:
 
 @pytest.mark.parametrize("follower", [pod, watch, files])
 @pytest.mark.parametrize("tidy", [True, False])
-def test_a_follower_is_broken_off(
-    server: str, tmp_path: Path, follower: Follow, tidy: bool
-) -> None:
+def test_a_follower_is_broken_off(server: str, tmp_path: Path, follower: Follow, tidy: bool) -> None:
     """It is cancelled and waited for, or left to the end of the loop."""
     chance = random.Random(tidy)
 

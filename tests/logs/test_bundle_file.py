@@ -43,9 +43,7 @@ def test_growth_is_seen_and_places_hold_for_another_reader(path: Path) -> None:
     assert file.end() == place
 
 
-@pytest.mark.parametrize(
-    "again", [b"", b"new\n", b"n" * 5, b"new content that is much longer than the old one was\n"]
-)
+@pytest.mark.parametrize("again", [b"", b"new\n", b"n" * 5, b"new content that is much longer than the old one was\n"])
 @pytest.mark.parametrize("held", [True, False])
 def test_truncation(path: Path, again: bytes, held: bool) -> None:
     path.write_bytes(b"the first content\n")

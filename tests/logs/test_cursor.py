@@ -10,13 +10,9 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.logs.cursor import Cursor, CursorWriter, run_mark
 from hyperpod_jlab.logs.stream import Position, Stream, build_check, parse_attempt, parse_stream
 
-streams = st.builds(
-    Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)
-)
+streams = st.builds(Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300))
 places = st.builds(
-    Position,
-    st.integers(1, 2**50),
-    st.just("") | st.builds(build_check, st.integers(0, 2**63), st.binary(max_size=16)),
+    Position, st.integers(1, 2**50), st.just("") | st.builds(build_check, st.integers(0, 2**63), st.binary(max_size=16))
 )
 
 
@@ -83,13 +79,7 @@ def test_stream_names() -> None:
     assert Stream(1, 2, 3).index_name == "node-2.rank-3.idx"
     assert Stream(1, 2, 3).rank(8) == 19
     assert Stream(1, 2, None).rank(8) is None
-    for name in (
-        "node-0.idx",
-        "node-00.log",
-        "node-0.rank-1.log.gz",
-        "node-x.log",
-        "node-0.activity.json",
-    ):
+    for name in ("node-0.idx", "node-00.log", "node-0.rank-1.log.gz", "node-x.log", "node-0.activity.json"):
         assert parse_stream(1, name) is None
     assert parse_attempt("attempt-12") == 12
     assert parse_attempt("attempt-0") is None

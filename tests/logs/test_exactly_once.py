@@ -89,9 +89,7 @@ def _same(taken: bytes, written: bytes) -> bool:
 
 
 async def _take(logs: LogService, ledger: Ledger, stop: int | None) -> None:
-    async with aclosing(
-        logs.lines(LogRequest("run", cursor=ledger.cursor, collapse=False))
-    ) as batches:
+    async with aclosing(logs.lines(LogRequest("run", cursor=ledger.cursor, collapse=False))) as batches:
         async for batch in batches:
             if stop is None:
                 ledger.take_all(batch)
@@ -137,9 +135,7 @@ async def test_following_a_real_writer_with_breaks(run: RunFolder, seed: int) ->
                 if patience <= 0:
                     break
     # What is left, once the writer has ended.
-    async for batch in logs.lines(
-        LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False)
-    ):
+    async for batch in logs.lines(LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False)):
         ledger.take_all(batch)
     assert finishing.result() == 0
     assert resumed > 5

@@ -26,9 +26,7 @@ async def test_a_log_that_appears_late_and_a_run_that_ends(run: RunFolder, follo
     assert client.texts == ["first", "another rank", "last words"]
 
 
-async def test_what_is_there_comes_in_order_before_what_comes(
-    run: RunFolder, follow: Start
-) -> None:
+async def test_what_is_there_comes_in_order_before_what_comes(run: RunFolder, follow: Start) -> None:
     for number in range(50):
         run.write(number % 2, f"{number}\n", at=100 + number)
     client = follow(tail=5)
@@ -52,9 +50,7 @@ async def test_attempts_follow_each_other(run: RunFolder, follow: Start) -> None
     assert [line.attempt for line in client.lines] == [1, 1, 2, 2]
 
 
-async def test_an_attempts_torn_end_comes_before_the_next_attempt_in_a_pipe_too(
-    run: RunFolder, follow: Start
-) -> None:
+async def test_an_attempts_torn_end_comes_before_the_next_attempt_in_a_pipe_too(run: RunFolder, follow: Start) -> None:
     client = follow(partial=False)
     run.write(0, "one\n", at=1)
     await client.sees("one")
@@ -118,9 +114,7 @@ async def test_one_attempt_ends_where_the_next_begins(run: RunFolder, follow: St
     assert client.texts == ["one"]
 
 
-async def test_unfinished_lines_are_shown_when_quiet_and_go_on(
-    run: RunFolder, follow: Start
-) -> None:
+async def test_unfinished_lines_are_shown_when_quiet_and_go_on(run: RunFolder, follow: Start) -> None:
     client = follow()
     run.write(0, b"whole\nEpoch 1 ... " + "ä".encode()[:1])
     await client.sees("Epoch 1 ... ")
@@ -154,9 +148,7 @@ async def test_progress_bars_of_64_ranks_are_thinned(run: RunFolder, follow: Sta
         "    os.write(file, b'\\nend\\n')\n"
     )
     client = follow()
-    writer = await asyncio.create_subprocess_exec(
-        sys.executable, "-S", "-c", program, str(run.path(0).parent)
-    )
+    writer = await asyncio.create_subprocess_exec(sys.executable, "-S", "-c", program, str(run.path(0).parent))
     assert await writer.wait() == 0
     await client.until(lambda client: client.texts.count("end") == 64)
     for rank in range(64):
@@ -179,9 +171,7 @@ async def test_truncation_and_replacement_are_marked(run: RunFolder, follow: Sta
     fresh.write_text("new 1\n")
     fresh.replace(run.path(0))
     await client.sees("new 1")
-    marks = [
-        (line.mark, client.lines[at + 1].line) for at, line in enumerate(client.lines) if line.mark
-    ]
+    marks = [(line.mark, client.lines[at + 1].line) for at, line in enumerate(client.lines) if line.mark]
     assert marks == [("truncated", "cut 1"), ("replaced", "new 1")]
     assert client.texts.count("cut 2") == 1
 
@@ -244,9 +234,7 @@ async def test_an_unreachable_cluster_does_not_end_a_follow(
     await client.end()
 
 
-async def test_whether_it_has_ended_is_not_asked_while_lines_come(
-    run: RunFolder, follow: Start
-) -> None:
+async def test_whether_it_has_ended_is_not_asked_while_lines_come(run: RunFolder, follow: Start) -> None:
     client = follow()
     run.write(0, "begins\n")
     await client.sees("begins")

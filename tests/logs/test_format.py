@@ -13,12 +13,7 @@ async def test_text_and_json(run: RunFolder, logs: LogService) -> None:
     run.write(1, "hällo\n", at=1_795_000_000.5)
     run.write(1, "no time\n", attempt=2)
     lines = [line async for batch in logs.lines(LogRequest("run")) for line in batch]
-    assert [str(line) for line in lines] == [
-        "node0|setup",
-        "1|hällo",
-        "--- attempt 2 started ---",
-        "1|no time",
-    ]
+    assert [str(line) for line in lines] == ["node0|setup", "1|hällo", "--- attempt 2 started ---", "1|no time"]
     objects = [json.loads(json_line(line)) for line in lines]
     assert objects[1] == {
         "attempt": 1,

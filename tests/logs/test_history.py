@@ -29,12 +29,8 @@ def two_ranks(run: RunFolder, count: int = 10) -> None:
 async def test_streams_are_merged_by_time(run: RunFolder, logs: LogService) -> None:
     two_ranks(run)
     lines = await read(logs)
-    assert [line.line for line in lines] == [
-        f"r{rank} {number}" for number in range(10) for rank in range(2)
-    ]
-    assert [line.time for line in lines] == [
-        1000 + 10 * number + rank for number in range(10) for rank in range(2)
-    ]
+    assert [line.line for line in lines] == [f"r{rank} {number}" for number in range(10) for rank in range(2)]
+    assert [line.time for line in lines] == [1000 + 10 * number + rank for number in range(10) for rank in range(2)]
     assert {(line.attempt, line.node, line.node_rank) for line in lines} == {(1, "node-0", 0)}
     assert [line.rank for line in lines[:2]] == [0, 1]
 
@@ -61,18 +57,12 @@ async def test_filters(run: RunFolder, logs: LogService) -> None:
     run.write(None, '##hyperpod {"node": "a"}\nsetup says hello\n', at=5)
     assert await texts(logs, ranks=(1, 3), attempt=1) == ["rank 1", "rank 3"]
     assert await texts(logs, node=1, attempt=1) == ["rank 2", "rank 3"]
-    assert await texts(logs, attempt=1) == [
-        "setup says hello",
-        *[f"rank {rank}" for rank in range(4)],
-    ]
+    assert await texts(logs, attempt=1) == ["setup says hello", *[f"rank {rank}" for rank in range(4)]]
     assert "setup says hello" not in await texts(logs, node_logs=False)
     assert await texts(logs, ranks=(), node_logs=True) == ["setup says hello"]
     everything = await read(logs)
     assert [line.mark for line in everything if line.mark] == ["attempt"]
-    assert [line.line for line in everything][5:] == [
-        "attempt 2 started",
-        *[f"again {rank}" for rank in range(4)],
-    ]
+    assert [line.line for line in everything][5:] == ["attempt 2 started", *[f"again {rank}" for rank in range(4)]]
 
 
 async def test_tail_and_since(run: RunFolder, logs: LogService) -> None:
@@ -120,9 +110,7 @@ async def test_tail_does_not_open_streams_that_are_known_to_be_older(
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 100])
-async def test_pages_backward_and_forward_show_everything_once(
-    run: RunFolder, logs: LogService, limit: int
-) -> None:
+async def test_pages_backward_and_forward_show_everything_once(run: RunFolder, logs: LogService, limit: int) -> None:
     rng = random.Random(limit)
     moment = 1000.0
     for number in range(120):
@@ -132,17 +120,13 @@ async def test_pages_backward_and_forward_show_everything_once(
     pages = [await logs.page(LogRequest("run"), "backward", limit)]
     assert pages[0].at_end
     while not pages[0].at_start:
-        pages.insert(
-            0, await logs.page(LogRequest("run", cursor=pages[0].before), "backward", limit)
-        )
+        pages.insert(0, await logs.page(LogRequest("run", cursor=pages[0].before), "backward", limit))
         assert not pages[0].at_end
     assert [line.line for page in pages for line in page.lines] == everything
     forward = [await logs.page(LogRequest("run"), "forward", limit)]
     while not forward[-1].at_end:
         assert len(forward[-1].lines) == limit
-        forward.append(
-            await logs.page(LogRequest("run", cursor=forward[-1].after), "forward", limit)
-        )
+        forward.append(await logs.page(LogRequest("run", cursor=forward[-1].after), "forward", limit))
     assert [line.line for page in forward for line in page.lines] == everything
     # A page's end is where the rest goes on.
     assert await texts(logs, cursor=pages[0].after) == everything[len(pages[0].lines) :]
@@ -159,9 +143,7 @@ async def test_without_an_index_the_files_come_whole(run: RunFolder, logs: LogSe
 
 
 async def test_awkward_bytes(run: RunFolder, logs: LogService) -> None:
-    run.write(
-        0, b'\n\n\x00\n{"a": 1}\n7\n\xff\xc3\n10%\r20%\rdone\n' + b"x" * (4 << 20) + b"\nlast", at=1
-    )
+    run.write(0, b'\n\n\x00\n{"a": 1}\n7\n\xff\xc3\n10%\r20%\rdone\n' + b"x" * (4 << 20) + b"\nlast", at=1)
     lines = await read(logs)
     shown = [line.line for line in lines]
     assert shown[:7] == ["", "", "\x00", '{"a": 1}', "7", "\ufffd\ufffd", "done"]
@@ -205,9 +187,7 @@ async def test_raw_is_the_file(run: RunFolder, logs: LogService) -> None:
         ("rank", {"ranks": (-1,)}),
     ],
 )
-async def test_senseless_requests_name_their_field(
-    logs: LogService, field: str, wanted: dict[str, object]
-) -> None:
+async def test_senseless_requests_name_their_field(logs: LogService, field: str, wanted: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         await texts(logs, **wanted)
     assert caught.value.detail == {"field": field}

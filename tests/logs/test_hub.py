@@ -14,9 +14,7 @@ from tests.logs.client import Client, Start, eventually
 from tests.logs.writing import Ledger, RunFolder
 
 
-async def test_a_slow_reader_holds_up_nobody_and_little_memory(
-    run: RunFolder, logs: LogService
-) -> None:
+async def test_a_slow_reader_holds_up_nobody_and_little_memory(run: RunFolder, logs: LogService) -> None:
     run.ended = False
     block = b"".join(b"line %09d of a fast writer\n" % number for number in range(40_000))
     begin = b"begin\n"
@@ -140,13 +138,9 @@ async def test_a_fault_in_the_feed_reaches_who_follows(
         await client.end()
 
 
-async def test_nothing_blocks_the_event_loop(
-    run: RunFolder, logs: LogService, tmp_path: Path
-) -> None:
+async def test_nothing_blocks_the_event_loop(run: RunFolder, logs: LogService, tmp_path: Path) -> None:
     """While 100 MB of history stream by, the loop is never held for long."""
-    run.write(
-        0, b"".join(b"line %09d of many many lines\n" % number for number in range(100_000)) * 25
-    )
+    run.write(0, b"".join(b"line %09d of many many lines\n" % number for number in range(100_000)) * 25)
     longest = 0.0
     size = 0
 

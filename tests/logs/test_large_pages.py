@@ -28,9 +28,7 @@ async def test_many_attempts_are_asked_for_once(run: RunFolder) -> None:
     assert asked == ["run"]
 
 
-async def test_attempts_whose_records_cannot_be_read_are_not_asked_for_each_time(
-    run: RunFolder,
-) -> None:
+async def test_attempts_whose_records_cannot_be_read_are_not_asked_for_each_time(run: RunFolder) -> None:
     asked = []
 
     async def reasons(run_id: str) -> dict[int, str | None]:

@@ -55,9 +55,7 @@ def test_whole_pieces_stay_when_more_comes(data: bytes, more: bytes) -> None:
 def test_text_is_what_decoding_everything_gives(data: bytes) -> None:
     if max(map(len, data.split(b"\n"))) > MAX_LINE_BYTES:
         return
-    assert "\n".join(texts(data + b"\n", 0, len(data) + 1, collapse=False)) == data.decode(
-        "utf-8", "replace"
-    )
+    assert "\n".join(texts(data + b"\n", 0, len(data) + 1, collapse=False)) == data.decode("utf-8", "replace")
 
 
 def test_no_character_is_torn() -> None:
@@ -83,12 +81,4 @@ def test_progress_bars_show_their_last_state() -> None:
 
 def test_blank_lines_nul_and_lines_that_look_like_data() -> None:
     data = b'\n\n\x00\n{"a": 1}\n42\nnull\n \n'
-    assert texts(data, 0, len(data), collapse=True) == [
-        "",
-        "",
-        "\x00",
-        '{"a": 1}',
-        "42",
-        "null",
-        " ",
-    ]
+    assert texts(data, 0, len(data), collapse=True) == ["", "", "\x00", '{"a": 1}', "42", "null", " "]

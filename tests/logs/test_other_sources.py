@@ -41,17 +41,11 @@ class PodSource:
 
     def _chunk(self, begin: int, end: int, mark: Mark | None = None) -> Chunk:
         data = self._spool.data
-        return Chunk(
-            data[begin:end], begin, data[max(0, begin - CHECK_BYTES) : begin], 7, mark=mark
-        )
+        return Chunk(data[begin:end], begin, data[max(0, begin - CHECK_BYTES) : begin], 7, mark=mark)
 
     def read(self, place: Position, limit: int) -> Chunk:
         end = min([place.offset + limit, *(gap for gap in self._spool.lost if gap > place.offset)])
-        gap = (
-            Mark("gap", "some lines were rotated away")
-            if place.offset in self._spool.lost
-            else None
-        )
+        gap = Mark("gap", "some lines were rotated away") if place.offset in self._spool.lost else None
         chunk = self._chunk(place.offset, end, gap)
         return chunk if chunk.data else self._chunk(place.offset, place.offset)
 
@@ -69,9 +63,7 @@ class PodSource:
 
     def end(self) -> Position:
         size = self.size()
-        return (
-            Position(size, build_check(7, self._spool.data[-CHECK_BYTES:])) if size else Position()
-        )
+        return Position(size, build_check(7, self._spool.data[-CHECK_BYTES:])) if size else Position()
 
     def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
         held = [time for offset, time in self._spool.times if offset <= begin][-1:]

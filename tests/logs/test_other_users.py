@@ -53,9 +53,7 @@ def test_a_link_to_this_users_file_shows_nothing(run: RunFolder, tmp_path: Path)
         source.open_fd()
 
 
-def test_a_link_to_this_users_file_on_the_partition_shows_nothing(
-    run: RunFolder, root: Path
-) -> None:
+def test_a_link_to_this_users_file_on_the_partition_shows_nothing(run: RunFolder, root: Path) -> None:
     (root / "secret").write_text("mine")
     run.path().symlink_to(os.path.relpath(root / "secret", run.path().parent))
     give_away(run.root)
@@ -112,9 +110,7 @@ async def test_pipes_keep_nobody_waiting(run: RunFolder) -> None:
     await service.close()
 
 
-@pytest.mark.parametrize(
-    "record", ["[" * 100_000, '{"time": 1e999, "streams": {"0": {"size": 1e999, "changed": 1}}}']
-)
+@pytest.mark.parametrize("record", ["[" * 100_000, '{"time": 1e999, "streams": {"0": {"size": 1e999, "changed": 1}}}'])
 def test_a_record_that_makes_no_sense_is_passed_over(run: RunFolder, record: str) -> None:
     (run.path().parent / "node-0.activity.json").write_text(record)
     (run.root / "status" / "attempt-1").mkdir(parents=True)

@@ -29,29 +29,14 @@ def test_what_stays_in_its_line(text: str, stays: bool) -> None:
 
 
 bits = st.sampled_from(
-    [
-        *"ab\\dws.*+?()[]|^$-{}12, é",
-        r"\d",
-        r"\w",
-        r"\b",
-        r"\.",
-        "(?:",
-        "[ab]",
-        "a+",
-        "b?",
-        "ab",
-        "{e}",
-        "{s}",
-    ]
+    [*"ab\\dws.*+?()[]|^$-{}12, é", r"\d", r"\w", r"\b", r"\.", "(?:", "[ab]", "a+", "b?", "ab", "{e}", "{s}"]
 )
 lines = st.lists(st.text("ab1 .-éA", max_size=8), max_size=12)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(bits, max_size=6).map("".join), lines, st.booleans())
-def test_finding_is_matching_line_by_line(
-    text: str, given_lines: list[str], ignore_case: bool
-) -> None:
+def test_finding_is_matching_line_by_line(text: str, given_lines: list[str], ignore_case: bool) -> None:
     try:
         pattern = parse_pattern(text, ignore_case=ignore_case)
     except InvalidInputError:
@@ -91,14 +76,7 @@ def test_bad_patterns(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "a{0,65535}",
-        "[{30000}]",
-        r"\{30000}",
-        r"(?x) \d{4} - \d{2} # year",
-        r"(?:[0-9a-f]{8}-){400}",
-    ],
+    "text", ["a{0,65535}", "[{30000}]", r"\{30000}", r"(?x) \d{4} - \d{2} # year", r"(?:[0-9a-f]{8}-){400}"]
 )
 def test_long_repetitions_are_patterns(text: str) -> None:
     assert parse_pattern(text).text == text
@@ -182,9 +160,7 @@ async def test_hits_come_in_the_order_of_the_lines_both_ways(
         assert [other.line for other in after] == expected[expected.index(hit.line) :]
 
 
-async def test_search_respects_what_is_asked_for(
-    run: RunFolder, logs: LogService, searched: list[str]
-) -> None:
+async def test_search_respects_what_is_asked_for(run: RunFolder, logs: LogService, searched: list[str]) -> None:
     of_rank_2 = await search(logs, "needle", ranks=(2,))
     assert {hit.rank for hit in of_rank_2} == {2}
     assert 0 < len(of_rank_2) < len(searched)
@@ -197,12 +173,7 @@ async def test_search_respects_what_is_asked_for(
 
 async def test_search_in_awkward_logs(run: RunFolder, logs: LogService) -> None:
     run.write(
-        0,
-        b"\xff\xfe torn \xc3\n\x00nul\x00 needle\n\n"
-        + b"x" * 100_000
-        + b"needle"
-        + b"y" * 50_000
-        + b"\nneedle",
+        0, b"\xff\xfe torn \xc3\n\x00nul\x00 needle\n\n" + b"x" * 100_000 + b"needle" + b"y" * 50_000 + b"\nneedle"
     )
     hits = await search(logs, "needle")
     assert [len(hit.line) for hit in hits] == [12, 16384, 6]

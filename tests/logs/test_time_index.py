@@ -9,9 +9,7 @@ from hyperpod_jlab.logs.bundle_file import TimeIndex
 
 
 def write(path: Path, records: list[tuple[float, int]], torn: bytes = b"") -> TimeIndex:
-    path.write_bytes(
-        b"".join(struct.pack("<qq", int(time * 1e9), offset) for time, offset in records) + torn
-    )
+    path.write_bytes(b"".join(struct.pack("<qq", int(time * 1e9), offset) for time, offset in records) + torn)
     return TimeIndex(path)
 
 
@@ -21,14 +19,7 @@ def test_small_index(tmp_path: Path) -> None:
     assert index.stamps(60, 70) == [(60, 110)]
     assert index.stamps(60, 90) == [(60, 110), (80, 120)]
     assert index.stamps(500, 600) == [(500, 120)]
-    assert [index.offset_at(time) for time in (0, 100, 100.5, 110, 115, 120)] == [
-        0,
-        0,
-        50,
-        50,
-        80,
-        80,
-    ]
+    assert [index.offset_at(time) for time in (0, 100, 100.5, 110, 115, 120)] == [0, 0, 50, 50, 80, 80]
     past = index.offset_at(121)
     assert past is not None
     assert past > 1 << 60
@@ -64,9 +55,7 @@ def test_large_index_is_searched_not_read(tmp_path: Path, time: float) -> None:
 def test_times_survive_being_floats(tmp_path: Path) -> None:
     path = tmp_path / "a.idx"
     nanoseconds = [1_795_000_000_123_456_789 + step * 50_000_017 for step in range(1000)]
-    path.write_bytes(
-        b"".join(struct.pack("<qq", time, place * 7) for place, time in enumerate(nanoseconds))
-    )
+    path.write_bytes(b"".join(struct.pack("<qq", time, place * 7) for place, time in enumerate(nanoseconds)))
     index = TimeIndex(path)
     for offset, time in index.stamps(0, 7000):
         assert index.offset_at(time) == offset

@@ -41,9 +41,7 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / stream.file_name
 
-    def write(
-        self, rank: int | None, data: bytes | str, at: float | None = None, attempt: int = 1
-    ) -> None:
+    def write(self, rank: int | None, data: bytes | str, at: float | None = None, attempt: int = 1) -> None:
         """Append to a rank's log; with a time, note it in the index as the launcher does."""
         path = self.path(rank, attempt)
         offset = path.stat().st_size if path.exists() else 0
@@ -54,21 +52,14 @@ class RunFolder:
                 file.write(struct.pack("<qq", round(at * 1e9), offset))
 
     def activity(
-        self,
-        node: int,
-        streams: dict[str, tuple[int, float]],
-        *,
-        attempt: int = 1,
-        ended: bool = False,
+        self, node: int, streams: dict[str, tuple[int, float]], *, attempt: int = 1, ended: bool = False
     ) -> None:
         self.path(0, attempt)
         folder = self.root / "logs" / f"attempt-{attempt}"
         record = {
             "time": time.time(),
             "ended": ended,
-            "streams": {
-                key: {"size": size, "changed": changed} for key, (size, changed) in streams.items()
-            },
+            "streams": {key: {"size": size, "changed": changed} for key, (size, changed) in streams.items()},
         }
         temporary = folder / f".node-{node}.tmp"
         temporary.write_text(json.dumps(record))
@@ -108,11 +99,7 @@ class Ledger:
         for other, place in Cursor.parse(line.cursor).positions.items():
             expected = self.next.get(other, 0)
             # A newline that only ends a line already shown is taken without being a line of its own.
-            assert place.offset in (expected, expected + 1, expected + 2), (
-                other,
-                place.offset,
-                expected,
-            )
+            assert place.offset in (expected, expected + 1, expected + 2), (other, place.offset, expected)
             if place.offset > expected:
                 self._newline(other, place.offset - expected)
 

@@ -70,9 +70,7 @@ class Shell:
         with capture_output() as captured:
             result = self.shell.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
-        lines = (
-            error._render_traceback_() if hasattr(error, "_render_traceback_") else [repr(error)]
-        )
+        lines = error._render_traceback_() if hasattr(error, "_render_traceback_") else [repr(error)]
         return Shown(
             captured.stdout,
             captured.stderr,

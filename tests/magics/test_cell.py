@@ -39,9 +39,7 @@ def test_words_behind_the_dashes_are_the_jobs(shell):
 
 def test_options_take_the_kernels_values(shell):
     shell.run("n = 2")
-    shown = shell.run(
-        "%%hyperpod --nodes {n} --env WORD=$n --launcher python\nimport os\nprint(os.environ['WORD'])"
-    )
+    shown = shell.run("%%hyperpod --nodes {n} --env WORD=$n --launcher python\nimport os\nprint(os.environ['WORD'])")
     assert sorted(log_of(shown.card["run_id"])) == ["0|2", "1|2"]
 
 

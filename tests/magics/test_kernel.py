@@ -95,9 +95,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_run(kernel):
 
 
 def test_an_interrupt_ends_following_too(kernel):
-    identity = kernel.start(
-        "%%hyperpod --follow\nimport time\nprint('one')\ntime.sleep(4)\nprint('two')"
-    )
+    identity = kernel.start("%%hyperpod --follow\nimport time\nprint('one')\ntime.sleep(4)\nprint('two')")
     shown = kernel.finish(identity, until=lambda shown: "0|one" in shown.out)
     kernel.manager.interrupt_kernel()
     assert "continues" in kernel.finish(identity).error
@@ -105,9 +103,7 @@ def test_an_interrupt_ends_following_too(kernel):
 
 
 def test_a_restart_of_the_kernel_leaves_the_run(kernel):
-    run_id = kernel.run("%%hyperpod\nimport time\ntime.sleep(5)\nprint('still here')").card[
-        "run_id"
-    ]
+    run_id = kernel.run("%%hyperpod\nimport time\ntime.sleep(5)\nprint('still here')").card["run_id"]
     wait_for_start(run_id)
     kernel.manager.restart_kernel(now=False)
     kernel.client.wait_for_ready(timeout=60)
@@ -132,9 +128,7 @@ def test_the_tab_key_offers_options_and_values(kernel):
         "%%hyperpod --no-auto-resume",
         "%%hyperpod --no-keep-companions",
     ]
-    assert kernel.offered("%%hyperpod --nodes 2 --launcher to") == [
-        "%%hyperpod --nodes 2 --launcher torchrun"
-    ]
+    assert kernel.offered("%%hyperpod --nodes 2 --launcher to") == ["%%hyperpod --nodes 2 --launcher torchrun"]
     assert kernel.offered("%%hyperpod --launcher=to") == ["%%hyperpod --launcher=torchrun"]
     assert kernel.offered("%%hyperpod --cluster ") == ["%%hyperpod --cluster local"]
     assert f"%%hyperpod --after {run_id}" in kernel.offered("%%hyperpod --after 2")

@@ -40,11 +40,7 @@ def test_cells_go_along_and_keep_their_numbers(shell, save, project, monkeypatch
     assert log_of(run.run_id)[0] == "0|6"
     assert run.view.status.reason.endswith("in cell 4 line 3: division by zero")
     code = run.bundle / "code" / "train.ipynb"
-    assert sorted(path.name for path in code.glob("cell-0?.py")) == [
-        "cell-01.py",
-        "cell-03.py",
-        "cell-04.py",
-    ]
+    assert sorted(path.name for path in code.glob("cell-0?.py")) == ["cell-01.py", "cell-03.py", "cell-04.py"]
     assert (code / "cell-04.py").read_text() == cell
     assert run.to_dict()["notebook"] == str(project / "train.ipynb")
     plan = json.loads((run.bundle / "code" / "cells.json").read_text())
@@ -131,12 +127,8 @@ def test_names_that_are_missing(text, missing):
 
 
 def test_names_come_from_the_cells_before_and_not_after():
-    assert find_missing_names(
-        [parse_names("a = 1"), parse_names("print(a, b)"), parse_names("b = 1")]
-    ) == {"b"}
-    assert (
-        find_missing_names([parse_names("def f(): return b"), parse_names("b = 1\nf()")]) == set()
-    )
+    assert find_missing_names([parse_names("a = 1"), parse_names("print(a, b)"), parse_names("b = 1")]) == {"b"}
+    assert find_missing_names([parse_names("def f(): return b"), parse_names("b = 1\nf()")]) == set()
 
 
 @pytest.mark.parametrize(

@@ -35,26 +35,20 @@ def head(nodes: int = 1, **more: Any) -> Head:
     return Head(**{**known, **more})
 
 
-def records(
-    *attempts: AttemptRecords, nodes: int = 1, taken: bool = True, **more: Any
-) -> RunRecords:
+def records(*attempts: AttemptRecords, nodes: int = 1, taken: bool = True, **more: Any) -> RunRecords:
     """A run's records; `taken` when the engine has it."""
     submission = Submission(scheduler_id="17", submitted_at=1.0) if taken else None
     return RunRecords(head=head(nodes), submission=submission, attempts=attempts, **more)
 
 
-def attempt(
-    *nodes: NodeRecord, number: int = 1, errors: tuple[RankError, ...] = ()
-) -> AttemptRecords:
+def attempt(*nodes: NodeRecord, number: int = 1, errors: tuple[RankError, ...] = ()) -> AttemptRecords:
     """An attempt that was claimed a second before its first node started."""
     began = min((node.started_at for node in nodes), default=11.0) - 1
     claim = AttemptClaim(scheduler_id="17", incarnation=f"17.{number}", time=began)
     return AttemptRecords(number=number, claim=claim, nodes=nodes, errors=errors)
 
 
-def node(
-    rank: int = 0, *, start: float = 10.0, end: float | None = None, **more: Any
-) -> NodeRecord:
+def node(rank: int = 0, *, start: float = 10.0, end: float | None = None, **more: Any) -> NodeRecord:
     """The record of a node."""
     return NodeRecord(node_rank=rank, node=f"n{rank}", started_at=start, ended_at=end, **more)
 
@@ -76,9 +70,7 @@ def act(time: float, action: Any = "cancel") -> Action:
 
 def intent(time: float = 0.0) -> ProcessRecord:
     """A process that was about to call the engine."""
-    return ProcessRecord(
-        time=time, machine="m", boot="b", pid_namespace="p", pid=1, start_time=1, host="studio"
-    )
+    return ProcessRecord(time=time, machine="m", boot="b", pid_namespace="p", pid=1, start_time=1, host="studio")
 
 
 def error(time: float, number: int, text: str = "boom", **more: Any) -> RankError:

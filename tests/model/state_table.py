@@ -220,12 +220,4 @@ UNREACHABLE = [
     Case("damage is told before", records(damage=("a",)), want("unknown", "damaged"), moment=DEAF),
 ]  # fmt: skip
 
-CASES = [
-    *BEFORE_ANY_ATTEMPT,
-    *ONE_ATTEMPT,
-    *CANCELS,
-    *VERDICTS,
-    *SEVERAL_ATTEMPTS,
-    *DAMAGE,
-    *UNREACHABLE,
-]
+CASES = [*BEFORE_ANY_ATTEMPT, *ONE_ATTEMPT, *CANCELS, *VERDICTS, *SEVERAL_ATTEMPTS, *DAMAGE, *UNREACHABLE]

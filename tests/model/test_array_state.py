@@ -42,9 +42,7 @@ def child(state, **more):
 def test_worst_state_once_all_have_ended(children, state, reason):
     status = summed(Status("running"), [child(one) for one in children.split()])
     assert (status.state, status.reason) == (state, reason)
-    assert (status.ended_at is None) == (
-        state in {"waiting", "running", "unknown"}
-    ) or state == "unknown"
+    assert (status.ended_at is None) == (state in {"waiting", "running", "unknown"}) or state == "unknown"
 
 
 def test_exit_code_is_the_first_failed_childs():
@@ -95,7 +93,5 @@ def test_children_that_wait_for_the_same_reason_tell_it():
 
 
 def test_children_of_whom_nothing_is_known_are_counted_at_once():
-    status = summarize_children(
-        Status("running"), [(child("running"), 1), (child("waiting"), 99_999)]
-    )
+    status = summarize_children(Status("running"), [(child("running"), 1), (child("waiting"), 99_999)])
     assert (status.state, status.reason) == ("running", "99999 waiting, 1 running")

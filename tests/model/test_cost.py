@@ -89,11 +89,7 @@ def execution(
     ],
 )  # fmt: skip
 def test_cost(
-    executions: list[Execution],
-    amount: float | None,
-    node_hours: float,
-    gpu_hours: float,
-    wasted_node_hours: float,
+    executions: list[Execution], amount: float | None, node_hours: float, gpu_hours: float, wasted_node_hours: float
 ) -> None:
     cost = cost_of(executions, SHAPES, PRICES, now=10 * H)
     assert cost.amount == (None if amount is None else pytest.approx(amount))
@@ -150,8 +146,7 @@ def test_parts_of_a_period_add_up_to_the_second(begin: str, end: str) -> None:
     whole = cost_of([one], SHAPES, PRICES, now=stop)
     middle = (start + stop) // 2
     parts = [
-        cost_of([one], SHAPES, PRICES, now=stop, period=period)
-        for period in ((0.0, middle), (middle, float("inf")))
+        cost_of([one], SHAPES, PRICES, now=stop, period=period) for period in ((0.0, middle), (middle, float("inf")))
     ]
     assert round(sum(part.node_hours for part in parts) * H) == stop - start
     assert sum(part.amount or 0 for part in parts) == pytest.approx(whole.amount)

@@ -17,13 +17,7 @@ from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settin
         ({"NodeProvisioningMode": "Continuous"}, "provisioning", "Continuous", "one by one"),
         ({"AutoScaling": {"Mode": "Disable"}}, "autoscaling", "Disable", "only when you change it"),
         (
-            {
-                "AutoScaling": {
-                    "Mode": "Enable",
-                    "AutoScalerType": "Karpenter",
-                    "Status": "Creating",
-                }
-            },
+            {"AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "Creating"}},
             *("autoscaling", "Enable by Karpenter", "it is Creating"),
         ),
         ({"TieredStorageConfig": {"Mode": "Disable"}}, "tiered-storage", "Disable", "do not keep"),
@@ -38,10 +32,7 @@ from hyperpod_jlab.core.hyperpod import _HANDLED_FIELDS, SEPARATE_FIELDS, settin
             *("accounting-database", "db:3306", "accounting"),
         ),
         ({"Orchestrator": {"Nomad": {"A": 1}}}, "Orchestrator.Nomad", '{"A": 1}', None),
-        (
-            {"RestrictedInstanceGroups": [{"InstanceGroupName": "nova"}]},
-            *("restricted-groups", "nova", "Nova"),
-        ),
+        ({"RestrictedInstanceGroups": [{"InstanceGroupName": "nova"}]}, *("restricted-groups", "nova", "Nova")),
         (
             {"RestrictedInstanceGroupsConfig": {"SharedEnvironmentConfig": {"A": "b"}}},
             *("restricted-environment", '{"A": "b"}', "environment"),

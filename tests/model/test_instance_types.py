@@ -91,9 +91,7 @@ def test_what_ec2_says_of_types():
         "InstanceType": "trn2.48xlarge",
         "VCpuInfo": {"DefaultVCpus": 192},
         "MemoryInfo": {"SizeInMiB": 2097152},
-        "NeuronInfo": {
-            "NeuronDevices": [{"Count": 16, "Name": "Trainium2", "CoreInfo": {"Count": 8}}]
-        },
+        "NeuronInfo": {"NeuronDevices": [{"Count": 16, "Name": "Trainium2", "CoreInfo": {"Count": 8}}]},
         "NetworkInfo": {
             "EfaSupported": True,
             "EfaInfo": {"MaximumEfaInterfaces": 16},

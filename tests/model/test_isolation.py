@@ -57,10 +57,7 @@ def test_the_evidence_says_which_folder_is_mounted_and_what_is_elsewhere():
         (Grant("everybody", None, True, True), "everybody may read and write"),
         (Grant("group", "team", True, False), "group team may read"),
         (Grant("user", "bob", False, True), "user bob may write"),
-        (
-            Grant("everybody", None, False, False, True),
-            "everybody may open files by name",
-        ),
+        (Grant("everybody", None, False, False, True), "everybody may open files by name"),
     ],
 )
 def test_grants_in_words(grant, words):

@@ -60,9 +60,7 @@ def test_other_rules_that_let_it_through(inbound):
     ],
 )
 def test_rules_that_do_not(inbound):
-    assert gaps(server=group("sg-server", inbound)) == [
-        ("inbound", "sg-server", "sg-client", LUSTRE_PORTS, False)
-    ]
+    assert gaps(server=group("sg-server", inbound)) == [("inbound", "sg-server", "sg-client", LUSTRE_PORTS, False)]
 
 
 def test_only_the_ports_that_are_missing_are_named():
@@ -73,31 +71,19 @@ def test_only_the_ports_that_are_missing_are_named():
     words = shlex.split(gap.command("eu-west-1"))
     assert words[:3] == ["aws", "ec2", "authorize-security-group-ingress"]
     assert words[words.index("--group-id") + 1] == "sg-server"
-    assert words[-1] == (
-        "IpProtocol=tcp,FromPort=1018,ToPort=1023,UserIdGroupPairs=[{GroupId=sg-client}]"
-    )
+    assert words[-1] == ("IpProtocol=tcp,FromPort=1018,ToPort=1023,UserIdGroupPairs=[{GroupId=sg-client}]")
 
 
 def test_every_direction_has_its_own_gap():
     closed = {
         "client in": (group("sg-client", ()), SERVER, ("inbound", "sg-client", True)),
-        "client out": (
-            group("sg-client", CLIENT.inbound, ()),
-            SERVER,
-            ("outbound", "sg-client", False),
-        ),
-        "server out": (
-            CLIENT,
-            group("sg-server", SERVER.inbound, ()),
-            ("outbound", "sg-server", True),
-        ),
+        "client out": (group("sg-client", CLIENT.inbound, ()), SERVER, ("outbound", "sg-client", False)),
+        "server out": (CLIENT, group("sg-server", SERVER.inbound, ()), ("outbound", "sg-server", True)),
     }
     for client, server, (direction, owner, answers) in closed.values():
         ((way, name, _, _, only),) = gaps(client, server)
         assert (way, name, only) == (direction, owner, answers)
-    (gap,) = check_lustre_access(
-        [group("sg-client", CLIENT.inbound, ())], [SERVER], ADDRESSES
-    ).missing_rules
+    (gap,) = check_lustre_access([group("sg-client", CLIENT.inbound, ())], [SERVER], ADDRESSES).missing_rules
     assert "authorize-security-group-egress" in gap.command("us-west-2")
 
 
@@ -114,9 +100,7 @@ def test_several_groups_count_together_and_studios_own_is_not_the_one_to_change(
     both = [group("sg-a", parts), group("sg-b", rest)]
     client = group("sg-client", lustre("sg-b"))
     assert check_lustre_access([client], both, ADDRESSES).missing_rules == ()
-    (gap, *_) = check_lustre_access(
-        [CLIENT], [studios, group("sg-a", parts)], ADDRESSES
-    ).missing_rules
+    (gap, *_) = check_lustre_access([CLIENT], [studios, group("sg-a", parts)], ADDRESSES).missing_rules
     assert (gap.group, gap.ports) == ("sg-a", tuple(range(1018, 1024)))
 
 

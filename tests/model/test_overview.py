@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from hyperpod_jlab.clusters.overview import (
-    GpuShare,
-    in_waiting_order,
-    tiles_of,
-)
+from hyperpod_jlab.clusters.overview import GpuShare, in_waiting_order, tiles_of
 from hyperpod_jlab.core.cluster import GpuTotals, Job, Node, Resource, gpu_totals
 
 
@@ -25,11 +21,7 @@ def test_a_job_has_its_share_on_each_of_its_nodes() -> None:
     both = job("1", nodes=("a", "b"), accelerators=12)
     one = job("2", nodes=("b",), accelerators=2)
     tiles = tiles_of(nodes, [both, one, job("3", "waiting", accelerators=8)])
-    assert [tile.shares for tile in tiles] == [
-        (GpuShare("1", 6),),
-        (GpuShare("1", 6), GpuShare("2", 2)),
-        (),
-    ]
+    assert [tile.shares for tile in tiles] == [(GpuShare("1", 6),), (GpuShare("1", 6), GpuShare("2", 2)), ()]
 
 
 def test_no_job_has_more_than_is_in_use() -> None:
@@ -40,16 +32,8 @@ def test_no_job_has_more_than_is_in_use() -> None:
 
 
 def test_totals_tell_free_gpus_from_those_of_drained_nodes() -> None:
-    nodes = [
-        node("a", 3),
-        node("b", 1, "drained"),
-        node("c", 0, kind="a100", total=4),
-        Node("cpu", "up"),
-    ]
-    assert gpu_totals(nodes) == (
-        GpuTotals("h100", 16, 4, 5, 7),
-        GpuTotals("a100", 4, 0, 4, 0),
-    )
+    nodes = [node("a", 3), node("b", 1, "drained"), node("c", 0, kind="a100", total=4), Node("cpu", "up")]
+    assert gpu_totals(nodes) == (GpuTotals("h100", 16, 4, 5, 7), GpuTotals("a100", 4, 0, 4, 0))
 
 
 def test_totals_are_unknown_where_a_node_hides_its_use() -> None:

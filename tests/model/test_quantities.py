@@ -139,21 +139,14 @@ def test_a_backward_range_is_offered_the_right_way_round():
 
 @pytest.mark.parametrize(
     ("text", "indices", "throttle"),
-    [
-        ("0-3", (0, 1, 2, 3), None),
-        ("0-3%2", (0, 1, 2, 3), 2),
-        ("1,5,9", (1, 5, 9), None),
-        ("4%1", (4,), 1),
-    ],
+    [("0-3", (0, 1, 2, 3), None), ("0-3%2", (0, 1, 2, 3), 2), ("1,5,9", (1, 5, 9), None), ("4%1", (4,), 1)],
 )
 def test_arrays(text, indices, throttle):
     array = parse_array(text)
     assert (array.indices, array.throttle) == (indices, throttle)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "%", "%4", "0-9%", "0-9%0", "0-9%-1", "0-9%4%4", "0-9%x", "0-15:4"]
-)
+@pytest.mark.parametrize("text", ["", "%", "%4", "0-9%", "0-9%0", "0-9%-1", "0-9%4%4", "0-9%x", "0-15:4"])
 def test_no_arrays(text):
     with pytest.raises(ValueError, match=r"list|%"):
         parse_array(text)

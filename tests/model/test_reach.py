@@ -8,23 +8,9 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    InvalidInputError,
-    NotFoundError,
-    UnreachableError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError, UnreachableError, UnsupportedError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
-from hyperpod_jlab.core.reach import (
-    REACH_STATES,
-    ReachFacts,
-    SubmitTarget,
-    eks_block,
-    quoted,
-    reach_of,
-    slurm_block,
-)
+from hyperpod_jlab.core.reach import REACH_STATES, ReachFacts, SubmitTarget, eks_block, quoted, reach_of, slurm_block
 
 EKS_ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
 STORAGE = LustreStorage("fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "x5kjbbmv", "/fsx")
@@ -33,16 +19,10 @@ GROUPS = (
     InstanceGroup("doors", "InService", "ml.c5.xlarge", 1, 1, "Login"),
 )
 SLURM = HyperpodCluster(
-    *("ml", "arn:ml", "us-west-2", "InService"),
-    orchestrator="slurm",
-    groups=GROUPS,
-    mounted_here=("/mnt/fs",),
+    *("ml", "arn:ml", "us-west-2", "InService"), orchestrator="slurm", groups=GROUPS, mounted_here=("/mnt/fs",)
 )
 EKS = HyperpodCluster(
-    *("research-hp", "arn:r", "us-west-2", "InService"),
-    orchestrator="kubernetes",
-    eks_arn=EKS_ARN,
-    groups=GROUPS[:1],
+    *("research-hp", "arn:r", "us-west-2", "InService"), orchestrator="kubernetes", eks_arn=EKS_ARN, groups=GROUPS[:1]
 )
 PLACE = SubmitTarget("/mnt/fs", "/fsx/alice")
 SAME = ReachFacts(nodes=4, known=4)
@@ -58,32 +38,11 @@ def unreachable(code=None):
 
 CASES = [
     # cluster, what was found, where runs go, word, a part of the sentence, a part of the next step
-    (
-        replace(SLURM, configured_as=("train",)),
-        None,
-        PLACE,
-        "configured",
-        "as train",
-        "--cluster train",
-    ),
+    (replace(SLURM, configured_as=("train",)), None, PLACE, "configured", "as train", "--cluster train"),
     (replace(EKS, configured_as=("a", "b")), None, PLACE, "configured", "as a, b", "--cluster a"),
     # what is in the configuration is so in any state
-    (
-        replace(SLURM, configured_as=("train",), status="Failed"),
-        None,
-        PLACE,
-        "configured",
-        "train",
-        "",
-    ),
-    (
-        replace(SLURM, groups=None, reason="no right"),
-        None,
-        PLACE,
-        "not-described",
-        "no right",
-        "hpj",
-    ),
+    (replace(SLURM, configured_as=("train",), status="Failed"), None, PLACE, "configured", "train", ""),
+    (replace(SLURM, groups=None, reason="no right"), None, PLACE, "not-described", "no right", "hpj"),
     (replace(SLURM, status="Creating"), SAME, PLACE, "not-in-service", "creating", "wait"),
     (replace(SLURM, status="Failed"), SAME, PLACE, "not-in-service", "failed", "hpj node-logs"),
     (replace(EKS, status="Deleting"), None, PLACE, "not-in-service", "deleting", None),
@@ -95,101 +54,31 @@ CASES = [
         *(replace(EKS, orchestrator=None, eks_arn=None, reason="its orchestrator is Nomad"), None),
         *(PLACE, "unknown-orchestrator", "Nomad", "update"),
     ),
-    (
-        replace(SLURM, mounted_here=()),
-        SAME,
-        PLACE,
-        "no-file-system",
-        "fs-0123456789abcdef0",
-        "domain",
-    ),
-    (
-        SLURM,
-        SAME,
-        SubmitTarget("/home/me", mount="/mnt/fs"),
-        "other-partition",
-        "/home/me",
-        "[storage]",
-    ),
+    (replace(SLURM, mounted_here=()), SAME, PLACE, "no-file-system", "fs-0123456789abcdef0", "domain"),
+    (SLURM, SAME, SubmitTarget("/home/me", mount="/mnt/fs"), "other-partition", "/home/me", "[storage]"),
     (SLURM, None, PLACE, "not-looked", "not checked yet", None),
-    (
-        SLURM,
-        refused(unreachable("no_slurm_client")),
-        PLACE,
-        "no-login-node",
-        "no Slurm commands",
-        "doors",
-    ),
+    (SLURM, refused(unreachable("no_slurm_client")), PLACE, "no-login-node", "no Slurm commands", "doors"),
     (
         *(replace(SLURM, groups=GROUPS[:1]), refused(unreachable("no_slurm_client"))),
         *(PLACE, "no-login-node", "login nodes", "ssh can reach"),
     ),
-    (
-        SLURM,
-        ReachFacts(nodes=4, known=0),
-        PLACE,
-        "no-login-node",
-        "another cluster",
-        "--login-node",
-    ),
-    (
-        SLURM,
-        ReachFacts(nodes=5, known=2),
-        PLACE,
-        "no-login-node",
-        "another cluster",
-        "--login-node",
-    ),
-    (
-        SLURM,
-        ReachFacts(nodes=2, known=1),
-        PLACE,
-        "ready",
-        "1 of its 2",
-        "config add",
-    ),  # one is a controller
+    (SLURM, ReachFacts(nodes=4, known=0), PLACE, "no-login-node", "another cluster", "--login-node"),
+    (SLURM, ReachFacts(nodes=5, known=2), PLACE, "no-login-node", "another cluster", "--login-node"),
+    (SLURM, ReachFacts(nodes=2, known=1), PLACE, "ready", "1 of its 2", "config add"),  # one is a controller
     (SLURM, ReachFacts(nodes=0), PLACE, "not-known", "no instances", "hpj nodes"),
     (SLURM, refused(unreachable()), PLACE, "no-controller", "no answer", "scontrol ping"),
     (SLURM, refused(DeniedError("no", code="missing_right")), PLACE, "no-right", "no", None),
     (SLURM, refused(unreachable("aws_throttled")), PLACE, "not-known", "no answer", None),
     # nobody says which file system it mounts
-    (
-        replace(SLURM, mounted_here=None),
-        SAME,
-        SubmitTarget("/home/me"),
-        "ready",
-        "4 of its 4",
-        "config add",
-    ),
+    (replace(SLURM, mounted_here=None), SAME, SubmitTarget("/home/me"), "ready", "4 of its 4", "config add"),
     # files travel in the job on Kubernetes, so no file system is needed
-    (
-        replace(EKS, mounted_here=()),
-        ReachFacts(),
-        PLACE,
-        "ready",
-        "on the EKS cluster research",
-        "config add",
-    ),
+    (replace(EKS, mounted_here=()), ReachFacts(), PLACE, "ready", "on the EKS cluster research", "config add"),
     (EKS, None, PLACE, "not-looked", "not checked yet", None),
-    (
-        EKS,
-        refused(DeniedError("no eks", code="missing_right", hint="ask")),
-        PLACE,
-        "no-right",
-        "no eks",
-        "ask",
-    ),
+    (EKS, refused(DeniedError("no eks", code="missing_right", hint="ask")), PLACE, "no-right", "no eks", "ask"),
     (EKS, refused(NotFoundError("gone")), PLACE, "not-there", "gone", None),
     (EKS, refused(unreachable("eks_not_ready")), PLACE, "not-in-service", "no answer", None),
     (EKS, refused(unreachable(), private=True), PLACE, "no-way", "only in its VPC", "in that VPC"),
-    (
-        EKS,
-        refused(unreachable("dns"), private=True),
-        PLACE,
-        "no-way",
-        "only in its VPC",
-        "port 443",
-    ),
+    (EKS, refused(unreachable("dns"), private=True), PLACE, "no-way", "only in its VPC", "port 443"),
     (EKS, refused(unreachable()), PLACE, "no-way", "cannot be reached", "check proxies"),
     (EKS, refused(unreachable("certificate")), PLACE, "no-way", "no answer", None),
     (
@@ -202,30 +91,9 @@ CASES = [
     ),
     (EKS, refused(DeniedError("not you")), PLACE, "not-let-in", "not you", "access policies"),
     (EKS, ReachFacts(allowed=False), PLACE, "no-namespace", "cannot create pods", "--namespace"),
-    (
-        EKS,
-        refused(UnsupportedError("no boto3", code="boto3_missing")),
-        PLACE,
-        "no-package",
-        "boto3",
-        None,
-    ),
-    (
-        EKS,
-        refused(UnsupportedError("no httpx", code="kubernetes_missing")),
-        PLACE,
-        "no-package",
-        "httpx",
-        None,
-    ),
-    (
-        EKS,
-        refused(InvalidInputError("odd", code="newer_than_this")),
-        PLACE,
-        "not-known",
-        "odd",
-        None,
-    ),
+    (EKS, refused(UnsupportedError("no boto3", code="boto3_missing")), PLACE, "no-package", "boto3", None),
+    (EKS, refused(UnsupportedError("no httpx", code="kubernetes_missing")), PLACE, "no-package", "httpx", None),
+    (EKS, refused(InvalidInputError("odd", code="newer_than_this")), PLACE, "not-known", "odd", None),
 ]
 
 
@@ -264,12 +132,7 @@ def test_what_is_to_be_added_is_a_configuration(case):
 
 def test_the_tables():
     added = tomllib.loads(slurm_block("ml", "ml", PLACE, "/opt/slurm/bin"))["clusters"]["ml"]
-    assert added == {
-        "orchestrator": "slurm",
-        "hyperpod": "ml",
-        "commands": "/opt/slurm/bin",
-        "storage": "/fsx/alice",
-    }
+    assert added == {"orchestrator": "slurm", "hyperpod": "ml", "commands": "/opt/slurm/bin", "storage": "/fsx/alice"}
     by_ssh = tomllib.loads(slurm_block("ml", "ml", SubmitTarget("/fsx", "/fsx"), None, 'me@"host'))
     assert by_ssh["clusters"]["ml"] == {
         "orchestrator": "slurm",
@@ -281,12 +144,7 @@ def test_the_tables():
     assert "# login_nodes" in text
     assert "# storage" in text
     kubernetes = tomllib.loads(eks_block("hp", "hp", "research", "team"))["clusters"]["hp"]
-    assert kubernetes == {
-        "orchestrator": "kubernetes",
-        "hyperpod": "hp",
-        "eks": "research",
-        "namespace": "team",
-    }
+    assert kubernetes == {"orchestrator": "kubernetes", "hyperpod": "hp", "eks": "research", "namespace": "team"}
 
 
 @pytest.mark.parametrize("text", ["plain", 'a"b', "back\\slash", "line\nbreak", "\x7f", "ü"])

@@ -28,12 +28,8 @@ def instance(name: str, status: str, launched: float = 0.0, host: str | None = H
         pytest.param([("i-0b", "Pending", 2000)], "replace", id="a later one starts"),
         pytest.param([("i-0b", "DeepHealthCheckInProgress", 2000)], "replace", id="it is checked"),
         pytest.param([("i-0a", "ShuttingDown", 0)], "replace", id="it ends"),
-        pytest.param(
-            [("i-0a", "ShuttingDown", 0), ("i-0b", "Pending", 2000)], "replace", id="both"
-        ),
-        pytest.param(
-            [("i-0a", "ShuttingDown", 0), ("i-0b", "Running", 2000)], None, id="its place is taken"
-        ),
+        pytest.param([("i-0a", "ShuttingDown", 0), ("i-0b", "Pending", 2000)], "replace", id="both"),
+        pytest.param([("i-0a", "ShuttingDown", 0), ("i-0b", "Running", 2000)], None, id="its place is taken"),
         pytest.param([("i-0a", "Failure", 0)], "repair", id="it failed"),
         pytest.param([("i-0a", "SystemUpdating", 0)], None, id="its software is updated"),
         pytest.param([("i-0a", "Hibernating", 0)], None, id="a word that is newer than we are"),
@@ -88,9 +84,7 @@ def test_what_is_said_of_a_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [word("ended"), word("waiting", None, "held"), word("running")],
-    ids=["over", "held", "well"],
+    "given", [word("ended"), word("waiting", None, "held"), word("running")], ids=["over", "held", "well"]
 )
 def test_what_is_not_said(given: Observation) -> None:
     repairs: dict[str, NodeRepair] = {} if given.state == "running" else {"n1": "replace"}

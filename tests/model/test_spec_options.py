@@ -28,9 +28,7 @@ def at(path: tuple[str, ...]) -> dict[str, Any]:
     """The field's JSON schema."""
     found: list[dict[str, Any]] = [SCHEMA]
     for name in path:
-        inner = [
-            schema["properties"][name] for schema in found if name in schema.get("properties", {})
-        ]
+        inner = [schema["properties"][name] for schema in found if name in schema.get("properties", {})]
         assert inner, f"{path} is not in the schema"
         found = [model for schema in inner for model in resolved(schema)] + inner
     return found[-1]

@@ -305,8 +305,7 @@ def test_what_the_defaults_come_to(more, launcher, world):
 
 
 @pytest.mark.parametrize(
-    "part",
-    [{"time_limit": "\uff11h"}, {"array": "0-\u0663"}, {"resources": {"memory": "\uff14G"}}],
+    "part", [{"time_limit": "\uff11h"}, {"array": "0-\u0663"}, {"resources": {"memory": "\uff14G"}}]
 )
 def test_numbers_have_the_digits_0_to_9(part):
     with pytest.raises(InvalidInputError):

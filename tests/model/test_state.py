@@ -47,10 +47,7 @@ def test_what_is_said_hangs_together(case: Case):
 
 
 def test_every_state_and_code_of_the_contract_has_a_case():
-    told = {
-        (status.state, status.reason_code)
-        for status in (derive(case.given, case.moment) for case in CASES)
-    }
+    told = {(status.state, status.reason_code) for status in (derive(case.given, case.moment) for case in CASES)}
     assert {state for state, _ in told} == set(STATES)
     assert {
         ("waiting", "held"),

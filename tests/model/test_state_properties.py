@@ -38,15 +38,7 @@ def nodes(draw: Any, number: int) -> Any:
     signal = draw(st.sampled_from([None, 9, 15])) if code else None
     by = draw(st.sampled_from([None, None, "peer", "SIGTERM"])) if code else None
     ranks = [rank(number, end=end, exit_code=code, signal=signal)]
-    return node(
-        number,
-        start=draw(TIMES),
-        end=end,
-        exit_code=code,
-        signal=signal,
-        stopped_by=by,
-        ranks=ranks,
-    )
+    return node(number, start=draw(TIMES), end=end, exit_code=code, signal=signal, stopped_by=by, ranks=ranks)
 
 
 @st.composite
@@ -77,12 +69,7 @@ def runs(draw: Any) -> RunRecords:
         taken=draw(st.booleans()),
         observations=tuple(draw(st.lists(words(latest), max_size=3))),
         actions=tuple(
-            draw(
-                st.lists(
-                    st.builds(act, TIMES, st.sampled_from(["cancel", "hold", "requeue"])),
-                    max_size=3,
-                )
-            )
+            draw(st.lists(st.builds(act, TIMES, st.sampled_from(["cancel", "hold", "requeue"])), max_size=3))
         ),
         intents=tuple(draw(st.lists(st.builds(intent, TIMES), max_size=2))),
         owner=draw(st.none() | st.builds(intent, TIMES)),
@@ -91,10 +78,7 @@ def runs(draw: Any) -> RunRecords:
 
 
 MOMENTS = st.builds(
-    StateContext,
-    st.floats(0, 5000),
-    st.sampled_from(["alive", "dead", "unknown"]),
-    st.none() | st.just("deaf"),
+    StateContext, st.floats(0, 5000), st.sampled_from(["alive", "dead", "unknown"]), st.none() | st.just("deaf")
 )
 
 
@@ -121,9 +105,7 @@ def test_some_state_is_always_told_and_fits_together(given_records, moment):
 def test_the_same_again_and_the_order_of_records_says_nothing(given_records, moment):
     status = derive(given_records, moment)
     assert derive(given_records, moment) == status
-    turned = replace(
-        given_records, actions=given_records.actions[::-1], intents=given_records.intents[::-1]
-    )
+    turned = replace(given_records, actions=given_records.actions[::-1], intents=given_records.intents[::-1])
     assert derive(turned, moment) == status
 
 
@@ -131,9 +113,7 @@ def test_the_same_again_and_the_order_of_records_says_nothing(given_records, mom
 @given(runs(), words(3), MOMENTS)
 def test_what_succeeded_stays_so_whatever_is_said_later(given_records, later, moment):
     before = derive(given_records, moment)
-    after = derive(
-        replace(given_records, observations=(*given_records.observations, later)), moment
-    )
+    after = derive(replace(given_records, observations=(*given_records.observations, later)), moment)
     for old, new in zip(before.attempts, after.attempts, strict=True):
         if old.state == "succeeded":
             assert new == old
@@ -141,20 +121,14 @@ def test_what_succeeded_stays_so_whatever_is_said_later(given_records, later, mo
 
 @LIKE_ALWAYS
 @given(runs(), words(3), MOMENTS)
-def test_an_attempt_with_a_verdict_stays_as_it_is_whatever_is_said_later(
-    given_records, later, moment
-):
+def test_an_attempt_with_a_verdict_stays_as_it_is_whatever_is_said_later(given_records, later, moment):
     judged = {
-        seen.attempt
-        for seen in given_records.observations
-        if seen.verdict not in {None, "LOST"} and seen.attempt
+        seen.attempt for seen in given_records.observations if seen.verdict not in {None, "LOST"} and seen.attempt
     }
     newest = max((seen.time for seen in given_records.observations), default=0.0)
     later = later.model_copy(update={"time": newest + 1})
     before = derive(given_records, moment)
-    after = derive(
-        replace(given_records, observations=(*given_records.observations, later)), moment
-    )
+    after = derive(replace(given_records, observations=(*given_records.observations, later)), moment)
     for old, new in zip(before.attempts[:-1], after.attempts[:-1], strict=True):
         if old.number in judged:
             assert new == old

@@ -51,9 +51,7 @@ def test_what_commands_a_terminal_is_left_out(sequence):
     assert not is_plain(f"before{sequence}after".encode())
 
 
-@pytest.mark.parametrize(
-    "character", ["\x9b", "\x9d", "\x85", "\u202e", "\u2066", "\u202a", "\udc9b"]
-)
+@pytest.mark.parametrize("character", ["\x9b", "\x9d", "\x85", "\u202e", "\u2066", "\u202a", "\udc9b"])
 def test_what_would_not_be_seen_is_shown_as_its_escape(character):
     shown = keep_styles(f"a{character}31mb")
     assert shown == f"a{character.encode('unicode_escape').decode()}31mb"
@@ -82,17 +80,13 @@ def test_a_sequence_without_an_end_commands_nothing(torn):
     assert "\x1b" not in keep_styles(f"{torn}\x1b") + keep_styles("]0;x")
 
 
-@given(
-    st.text(st.sampled_from("\x1b[]P_\\;?>:031 mnhA\x07\x9b\x9c\u202e\r\tx"), max_size=30),
-    st.data(),
-)
+@given(st.text(st.sampled_from("\x1b[]P_\\;?>:031 mnhA\x07\x9b\x9c\u202e\r\tx"), max_size=30), st.data())
 def test_no_way_of_cutting_a_line_lets_anything_but_styles_through(text, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     line = TerminalLine()
     shown = "".join(
-        line.add(piece, is_new=False, last=number == len(pieces) - 1)
-        for number, piece in enumerate(pieces)
+        line.add(piece, is_new=False, last=number == len(pieces) - 1) for number, piece in enumerate(pieces)
     )
     assert keep_styles(shown) == shown
     without = shown
@@ -141,10 +135,4 @@ def test_json_for_a_terminal_is_the_same_json():
 
 def test_whole_lines_end_their_own_colours_and_no_sequence_reaches_into_the_next_one():
     lines = ["\x1b[31mred", "plain", "\x1b[32mgreen\x1b[0m", "\x1b]0;no end", "x\x07y"]
-    assert keep_styles_of_lines(lines) == [
-        "\x1b[31mred\x1b[0m",
-        "plain",
-        "\x1b[32mgreen\x1b[0m",
-        "0;no end",
-        "xy",
-    ]
+    assert keep_styles_of_lines(lines) == ["\x1b[31mred\x1b[0m", "plain", "\x1b[32mgreen\x1b[0m", "0;no end", "xy"]

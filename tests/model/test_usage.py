@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.core.records import (
-    AttemptRecords,
-    Head,
-    NodeRecord,
-    Observation,
-    RankRecord,
-    RunRecords,
-)
+from hyperpod_jlab.core.records import AttemptRecords, Head, NodeRecord, Observation, RankRecord, RunRecords
 from hyperpod_jlab.core.spec import Accelerators
 from hyperpod_jlab.core.usage import signal_of, usage_of_records
 
@@ -72,11 +65,7 @@ def test_a_node_that_left_no_word_ended_with_the_last_of_the_others() -> None:
 
 
 def test_memory_is_the_most_and_cpu_time_the_sum_of_those_that_say_it() -> None:
-    nodes = [
-        node(0, 1, 2, max_memory=5, cpu_seconds=1.5),
-        node(1, 1, 2, max_memory=7, cpu_seconds=2),
-        node(2, 1, 2),
-    ]
+    nodes = [node(0, 1, 2, max_memory=5, cpu_seconds=1.5), node(1, 1, 2, max_memory=7, cpu_seconds=2), node(2, 1, 2)]
     usage = usage_of_records([run(nodes)], TWO_GPUS)
     assert (usage.max_memory, usage.cpu_seconds) == (7, 3.5)
 
@@ -92,11 +81,8 @@ def test_a_run_that_never_began_used_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "found"),
-    [(139, 11, 11), (139, 15, None), (3, 11, None), (None, 11, None)],
+    ("exit_code", "signal", "found"), [(139, 11, 11), (139, 15, None), (3, 11, None), (None, 11, None)]
 )
-def test_the_signal_is_the_one_of_the_exit_code(
-    exit_code: int | None, signal: int, found: int | None
-) -> None:
+def test_the_signal_is_the_one_of_the_exit_code(exit_code: int | None, signal: int, found: int | None) -> None:
     rank = RankRecord(rank=0, local_rank=0, exit_code=128 + signal, signal=signal)
     assert signal_of(run([node(0, 1, 2, ranks=[rank])]), exit_code) == found

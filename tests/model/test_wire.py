@@ -12,17 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.wire import (
-    HIDDEN,
-    As,
-    Time,
-    Wire,
-    from_plain,
-    iso_time,
-    to_json,
-    to_plain,
-    wire_property,
-)
+from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, from_plain, iso_time, to_json, to_plain, wire_property
 from hyperpod_jlab.server.openapi import document
 
 

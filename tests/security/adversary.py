@@ -25,15 +25,7 @@ from tests.security.attacks import (
     take_common_folders,
     take_own_folder,
 )
-from tests.security.fillings import (
-    LOG,
-    METRICS,
-    OUTPUTS,
-    RESOURCES,
-    absurd_numbers,
-    hole,
-    short_quadratic,
-)
+from tests.security.fillings import LOG, METRICS, OUTPUTS, RESOURCES, absurd_numbers, hole, short_quadratic
 
 _MOST_PLANTED = 12
 _MOST_SEEN = 2000
@@ -128,9 +120,7 @@ class Adversary:
             # What there is stays bounded: this is no attack on the disk's size.
             full = len(self._seen) > _MOST_SEEN
             steps = [*self._small, *([self._remove] * 4 if full else self._large)]
-            with contextlib.suppress(
-                OSError, ValueError, TypeError, KeyError, IndexError, shutil.Error
-            ):
+            with contextlib.suppress(OSError, ValueError, TypeError, KeyError, IndexError, shutil.Error):
                 self._random.choice(steps)()
             count += 1
             time.sleep(_PAUSE)
@@ -253,11 +243,7 @@ class Adversary:
     def _plant(self) -> None:
         """A bundle of one's own that says whatever may do harm."""
         guessed = self._random.random() < 0.1
-        run_id = (
-            self._random.choice(self._place.ids)
-            if guessed
-            else f"of-bob-{self._planted % _MOST_PLANTED}"
-        )
+        run_id = self._random.choice(self._place.ids) if guessed else f"of-bob-{self._planted % _MOST_PLANTED}"
         place = place_of(self._runs().parent / "runs", run_id)
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True)

@@ -39,10 +39,7 @@ def take_common_folders(partition: Path, *, stored: Sequence[str] = HEXES) -> No
     """Be the first: make the folders that used to be common to all users, and so own them; those of the store with these names."""
     ours = partition / ".hyperpod"
     folders = [ours, ours / "runs", ours / "code"]
-    folders += [
-        *(ours / "runs" / name for name in HEXES),
-        *(ours / "code" / name for name in stored),
-    ]
+    folders += [*(ours / "runs" / name for name in HEXES), *(ours / "code" / name for name in stored)]
     for folder in folders:
         if try_to(folder.mkdir):
             folder.chmod(0o1777)
@@ -51,20 +48,14 @@ def take_common_folders(partition: Path, *, stored: Sequence[str] = HEXES) -> No
 def take_own_folder(partition: Path, uid: int) -> None:
     """Be the first in the folder that is to be another user's."""
     ours = partition / f".hyperpod-{uid}"
-    for folder in (
-        ours,
-        *(ours / part for part in ("runs", "code")),
-        *(ours / "runs" / name for name in HEXES),
-    ):
+    for folder in (ours, *(ours / part for part in ("runs", "code")), *(ours / "runs" / name for name in HEXES)):
         if try_to(folder.mkdir):
             folder.chmod(0o777)
 
 
 def runs_folders(partition: Path, *users: int) -> list[Path]:
     """Where bundles may lie: today's folder for all, and one for each user."""
-    return [
-        partition / name / "runs" for name in (".hyperpod", *(f".hyperpod-{uid}" for uid in users))
-    ]
+    return [partition / name / "runs" for name in (".hyperpod", *(f".hyperpod-{uid}" for uid in users))]
 
 
 def place_of(runs: Path, run_id: str) -> Path:

@@ -29,9 +29,7 @@ _OWN_FORM: dict[str, Any] = {
 """Values of fields whose form a program's path does not have."""
 
 
-def bait_spec(
-    kind: str, capture: str, place: Callable[[str], str], *, address: str, after: str
-) -> dict[str, Any]:
+def bait_spec(kind: str, capture: str, place: Callable[[str], str], *, address: str, after: str) -> dict[str, Any]:
     """A spec whose every field is set; each text that may be anything is the path of a program.
 
     Args:
@@ -101,10 +99,7 @@ class _Maker:
     def _object(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
         if "properties" not in node:
             return {"BAIT": self.place(path)}
-        return {
-            name: self._value(inner, f"{path}.{name}".lstrip("."))
-            for name, inner in node["properties"].items()
-        }
+        return {name: self._value(inner, f"{path}.{name}".lstrip(".")) for name, inner in node["properties"].items()}
 
 
 def _unset(data: Mapping[str, Any], plain: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -101,9 +101,7 @@ class Scene:
     @property
     def kept(self) -> Inventory:
         """What bob must not bring alice to change: her home but for what her own programs keep there, and what others gave her."""
-        return inventory(self.alice.home, leave_out=(self.alice.state,)) | inventory(
-            self.stage.folder / "elsewhere"
-        )
+        return inventory(self.alice.home, leave_out=(self.alice.state,)) | inventory(self.stage.folder / "elsewhere")
 
 
 @pytest.fixture

@@ -122,12 +122,7 @@ def absurd(bundle: Path) -> None:
             put(bundle / f"logs/{name}/node-{node}.metrics.jsonl", (bundle / METRICS).read_text())
             put(bundle / f"logs/{name}/node-{node}.rank-99999.log", "x\n")
         put(bundle / f"status/{name}/claim.json", json.dumps({"time": 1e308}))
-    record: dict[str, object] = {
-        "node_rank": 10**9,
-        "node": "n",
-        "started_at": _TIME,
-        "exit_code": 10**30,
-    }
+    record: dict[str, object] = {"node_rank": 10**9, "node": "n", "started_at": _TIME, "exit_code": 10**30}
     ranks = [{"rank": 10**9, "local_rank": number, "exit_code": 1} for number in range(10_000)]
     put(bundle / "status/attempt-1/node-0.json", json.dumps({**record, "ranks": ranks}))
 
@@ -137,34 +132,21 @@ def quadratic(bundle: Path) -> None:
     put(bundle / OUTPUTS, "".join(_begin(3 + number % 2) + _updates() for number in range(60)))
     _lines(
         bundle / METRICS,
-        (
-            json.dumps({"time": _TIME, "rank": 0, "values": {f"n{number}": 1}})
-            for number in range(150_000)
-        ),
+        (json.dumps({"time": _TIME, "rank": 0, "values": {f"n{number}": 1}}) for number in range(150_000)),
     )
     put(bundle / f"{LOGS}/node-1.metrics.jsonl", "\n" * (16 << 20))
     _lines(
         bundle / RESOURCES,
         (
-            json.dumps(
-                {"time": _TIME + number, "ranks": [[number * 20 + one, 1, 1] for one in range(20)]}
-            )
+            json.dumps({"time": _TIME + number, "ranks": [[number * 20 + one, 1, 1] for one in range(20)]})
             for number in range(8000)
         ),
     )
     put(bundle / LOG, "x" * (1 << 20) + "\n" * (4 << 20))
-    observation: dict[str, object] = {
-        "time": _TIME,
-        "observer": "o",
-        "state": "ended",
-        "verdict": "FAILED",
-    }
+    observation: dict[str, object] = {"time": _TIME, "observer": "o", "state": "ended", "verdict": "FAILED"}
     for number in range(1000):
         put(bundle / f"status/attempt-{number + 1}/claim.json", "{}")
-        put(
-            bundle / f"status/observations/{number}.json",
-            json.dumps({**observation, "attempt": number}),
-        )
+        put(bundle / f"status/observations/{number}.json", json.dumps({**observation, "attempt": number}))
 
 
 def short_quadratic(path: Path) -> None:

@@ -58,12 +58,7 @@ class StandIn(ThreadingHTTPServer):
         self.pod = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                **common,
-                "name": f"run-{run_id}-0-abcde",
-                "uid": "pod-uid-1",
-                "labels": labels,
-            },
+            "metadata": {**common, "name": f"run-{run_id}-0-abcde", "uid": "pod-uid-1", "labels": labels},
             "spec": {"nodeName": "n1", "containers": [{"name": "run", "image": "i"}]},
             "status": {"phase": "Running", "startTime": _TIME, "containerStatuses": [main]},
         }
@@ -121,9 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             self._hold(True)
         elif found is None:
-            self._say(
-                404, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}
-            )
+            self._say(404, {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404})
         else:
             self._say(200, found)
 

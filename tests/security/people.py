@@ -24,12 +24,7 @@ LIMIT = 10.0
 """Seconds that a command may take, whatever others have laid into its way."""
 _GIVE_UP = 60.0
 """Seconds after which one is ended."""
-_FAULTS = (
-    "Traceback (most recent call last)",
-    "internal error",
-    "bug in hyperpod_jlab",
-    '"internal"',
-)
+_FAULTS = ("Traceback (most recent call last)", "internal error", "bug in hyperpod_jlab", '"internal"')
 
 
 @dataclass(frozen=True)
@@ -97,9 +92,7 @@ class Answer:
 class Going:
     """Something that a user has begun and that goes on."""
 
-    def __init__(
-        self, pid: int, reaper: int, out: IO[bytes], err: IO[bytes], words: tuple[str, ...]
-    ) -> None:
+    def __init__(self, pid: int, reaper: int, out: IO[bytes], err: IO[bytes], words: tuple[str, ...]) -> None:
         self.pid = pid
         self._reaper = reaper
         self._out, self._err = out, err
@@ -207,10 +200,7 @@ class Person:
     def environment(self) -> dict[str, str]:
         """The variables of their shell."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
-        folders = {
-            f"XDG_{kind}_HOME": str(self.state / kind.lower())
-            for kind in ("DATA", "STATE", "CACHE", "CONFIG")
-        }
+        folders = {f"XDG_{kind}_HOME": str(self.state / kind.lower()) for kind in ("DATA", "STATE", "CACHE", "CONFIG")}
         return kept | folders | {
             "HOME": str(self.home),
             "LOGNAME": self.name,
@@ -273,9 +263,7 @@ class Person:
         os.chdir(self.project)
         _forget()
 
-    def hpj(
-        self, *words: str, at_first: Callable[[], object] | None = None, limit: float = _GIVE_UP
-    ) -> Answer:
+    def hpj(self, *words: str, at_first: Callable[[], object] | None = None, limit: float = _GIVE_UP) -> Answer:
         """Call ``hpj`` in the project's folder; `at_first` is called before, in the same process."""
         return self.begin(*words, at_first=at_first).answer(limit)
 
@@ -295,9 +283,7 @@ class Person:
         """Begin a program of the virtual environment, as from a shell."""
         path = CHECKOUT / ".venv" / "bin" / str(words[0])
         command = [str(path), *map(str, words[1:])]
-        return self.start(
-            lambda: os.execv(path, command), words=(self.name, *command), environment=environment
-        )
+        return self.start(lambda: os.execv(path, command), words=(self.name, *command), environment=environment)
 
     def do(self, work: Callable[[], Any]) -> Any:
         """What `work` returns, done as this user.

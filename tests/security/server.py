@@ -22,9 +22,7 @@ class Server:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def ask(
-        self, verb: str, path: str, body: Any = None, *, limit: float = 3 * LIMIT
-    ) -> tuple[int, Any]:
+    def ask(self, verb: str, path: str, body: Any = None, *, limit: float = 3 * LIMIT) -> tuple[int, Any]:
         """The status and the JSON of an answer; status 0 when none came in time."""
         connection = HTTPConnection("127.0.0.1", self._port, timeout=limit)
         try:

@@ -48,9 +48,7 @@ class Stage:
 
     def __init__(self, folder: Path, holder: int) -> None:
         self.folder = folder
-        self._spaces = [
-            os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "pid")
-        ]
+        self._spaces = [os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY) for kind in ("mnt", "pid")]
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def enter(self) -> None:
@@ -72,14 +70,7 @@ def open_stage(folder: Path, users: dict[str, int]) -> Iterator[Stage]:
     (folder / "passwd").write_text(Path("/etc/passwd").read_text() + "\n".join(lines) + "\n")
     needed = {Path(path).resolve() for path in (sys.base_prefix, sys.prefix, CHECKOUT)}
     closed = {path: above for path in needed if (above := _closed_above(path)) is not None}
-    hold: list[str | Path] = [
-        "bash",
-        "-c",
-        _HOLD,
-        "hold",
-        folder,
-        "\n".join(sorted({str(a) for a in closed.values()})),
-    ]
+    hold: list[str | Path] = ["bash", "-c", _HOLD, "hold", folder, "\n".join(sorted({str(a) for a in closed.values()}))]
     # Whatever becomes of this process, nothing of the stage outlives it.
     spaces = [
         "setpriv",

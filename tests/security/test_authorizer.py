@@ -67,20 +67,13 @@ class Server:
         self.root = root
 
     def ask(
-        self,
-        person: str,
-        verb: str,
-        path: str,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
+        self, person: str, verb: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
         """The status and the JSON of an answer to a person."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
         data = None if body is None else json.dumps(body)
         try:
-            connection.request(
-                verb, path, data, {"Authorization": f"token {person}", **(headers or {})}
-            )
+            connection.request(verb, path, data, {"Authorization": f"token {person}", **(headers or {})})
             response = connection.getresponse()
             if response.status == 101:
                 return 101, None
@@ -142,9 +135,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (home / "config.toml").write_text("[clusters.local]\nslots = 8\n")
     installed = Path(__file__).parents[2] / "jupyter-config/scheduler"
     scheduler = json.loads((installed / "jupyter_jupyter_scheduler_config.json").read_text())
-    (home / "server.py").write_text(
-        CONFIG.format(rights=RIGHTS, scheduler=scheduler["SchedulerApp"])
-    )
+    (home / "server.py").write_text(CONFIG.format(rights=RIGHTS, scheduler=scheduler["SchedulerApp"]))
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -190,11 +181,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def is_denied(answer: tuple[int, Any]) -> bool:
     """Whether an answer is the error of a missing permission, in our shape."""
     status, error = answer
-    return (
-        status == 403
-        and error["code"] == "denied"
-        and error.keys() == {"code", "message", "hint", "detail"}
-    )
+    return status == 403 and error["code"] == "denied" and error.keys() == {"code", "message", "hint", "detail"}
 
 
 def send(server: Server, person: str, route: Any) -> tuple[int, Any]:
@@ -204,10 +191,7 @@ def send(server: Server, person: str, route: Any) -> tuple[int, Any]:
 
 
 def test_every_route_is_one_of_the_two_kinds() -> None:
-    assert {(route.verb, route.action) for route in ROUTES} == {
-        ("get", "read"),
-        ("post", "execute"),
-    }
+    assert {(route.verb, route.action) for route in ROUTES} == {("get", "read"), ("post", "execute")}
     assert len(READS) > 60
     assert len(ACTS) > 20
 
@@ -242,8 +226,7 @@ def test_the_log_socket_opens_for_those_who_may_read(server: Server) -> None:
 
 def test_only_those_who_may_execute_are_offered_our_clusters(server: Server) -> None:
     offered = {
-        person: [one["name"] for one in server.get(person, "/scheduler/runtime_environments")]
-        for person in RIGHTS
+        person: [one["name"] for one in server.get(person, "/scheduler/runtime_environments")] for person in RIGHTS
     }
     has_ours = {person: LOCAL in names for person, names in offered.items()}
     assert has_ours == {"ann": True, "rita": False, "xena": True, "dan": False}
@@ -255,9 +238,7 @@ def test_jobs_on_our_clusters_need_execute(server: Server) -> None:
     until(lambda: "anns job" in server.runs())
     plan = server.made("ann", "job_definitions", name="anns plan")
     server.ask("ann", "PATCH", f"/scheduler/job_definitions/{plan}", {"active": False})
-    own = server.made(
-        "dan", "job_definitions", name="own", runtime_environment_name=server.own_environment()
-    )
+    own = server.made("dan", "job_definitions", name="own", runtime_environment_name=server.own_environment())
     mixed = server.made("ann", "job_definitions", name="mixed", schedule="0 0 1 1 *")
     part = server.made("ann", "jobs", name="its job", job_definition_id=mixed)
     to_own = {"runtime_environment_name": server.own_environment(), "schedule": "0 0 2 1 *"}
@@ -305,18 +286,10 @@ def test_jobs_on_our_clusters_are_seen_by_those_who_may_read(server: Server) -> 
     plan = server.made("ann", "job_definitions", name="our plan")
     elsewhere = server.own_environment()
     own = [
-        server.made(
-            "dan",
-            "jobs",
-            name=f"own {i}",
-            input_uri="empty.ipynb",
-            runtime_environment_name=elsewhere,
-        )
+        server.made("dan", "jobs", name=f"own {i}", input_uri="empty.ipynb", runtime_environment_name=elsewhere)
         for i in range(2)
     ]
-    own_plan = server.made(
-        "dan", "job_definitions", name="own plan", runtime_environment_name=elsewhere
-    )
+    own_plan = server.made("dan", "job_definitions", name="own plan", runtime_environment_name=elsewhere)
     for person in ("ann", "rita"):
         assert server.get(person, f"/scheduler/jobs/{ours}")["name"] == "ours"
         assert server.get(person, f"/scheduler/job_definitions/{plan}")["name"] == "our plan"
@@ -337,10 +310,7 @@ def test_jobs_on_our_clusters_are_seen_by_those_who_may_read(server: Server) -> 
         statuses = [status.value for status in Status]
         until(
             lambda person=person, statuses=statuses: (
-                sum(
-                    server.get(person, f"/scheduler/jobs/count?status={status}")["count"]
-                    for status in statuses
-                )
+                sum(server.get(person, f"/scheduler/jobs/count?status={status}")["count"] for status in statuses)
                 == len(own)
             )
         )
@@ -353,9 +323,7 @@ def test_a_schedule_runs_with_the_permission_of_who_made_it(server: Server) -> N
     try:
         until(lambda: server.get("ann", f"/scheduler/jobs?job_definition_id={plan}")["jobs"])
     finally:  # or there would be one more each second
-        status, _ = server.ask(
-            "ann", "PATCH", f"/scheduler/job_definitions/{plan}", {"active": False}
-        )
+        status, _ = server.ask("ann", "PATCH", f"/scheduler/job_definitions/{plan}", {"active": False})
     assert status == 204
     resume = "PATCH", f"/scheduler/job_definitions/{plan}", {"active": True}
     for person in ("rita", "dan"):

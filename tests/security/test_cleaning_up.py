@@ -19,9 +19,7 @@ TIMEOUT = 120.0
 @pytest.fixture
 def template(scene: Scene) -> Path:
     """A run of bob's that has ended just now."""
-    scene.bob.hpj(
-        "submit", "--no-project-files", "--wait", "--run-id", "template", "-c", "true"
-    ).ok()
+    scene.bob.hpj("submit", "--no-project-files", "--wait", "--run-id", "template", "-c", "true").ok()
     return scene.bob.bundle("template")
 
 
@@ -120,9 +118,7 @@ def test_a_store_of_others_is_not_gone_through(scene: Scene) -> None:
         for top in (".hyperpod", f".hyperpod-{bob.uid}"):
             code = scene.partition / top / "code"
             try_to(lambda code=code: code.mkdir(parents=True))  # type: ignore[misc]
-            for name, target in zip(
-                HEXES, (alice.home, Path("/proc"), code, Path("loop")) * 8, strict=False
-            ):
+            for name, target in zip(HEXES, (alice.home, Path("/proc"), code, Path("loop")) * 8, strict=False):
                 try_to(lambda: (code / name).symlink_to(target))  # noqa: B023
             try_to((code / "zz").touch)
 

@@ -28,12 +28,7 @@ ANSWERED_S = 2.0
 @pytest.fixture
 def template(scene: Scene) -> Path:
     """A notebook of bob's that has run."""
-    cell: dict[str, Any] = {
-        "cell_type": "code",
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
+    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
     cells = [{**cell, "id": f"c{number}", "source": f"print({number})"} for number in range(4)]
     notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
     put(scene.bob.project / "n.ipynb", json.dumps(notebook))
@@ -46,11 +41,7 @@ def plant_all(scene: Scene, template: Path, *ids: str) -> None:
     folders = runs_folders(scene.partition, scene.bob.uid)[1:]
 
     def work() -> list[Path]:
-        return [
-            place
-            for run_id in ids
-            for place in plant(template, run_id, folders, edit=FILLINGS[run_id])
-        ]
+        return [place for run_id in ids for place in plant(template, run_id, folders, edit=FILLINGS[run_id])]
 
     assert len(scene.bob.do(work)) == len(ids)
 
@@ -62,20 +53,13 @@ def _has_a_body_of_its_own_size(route: Route) -> bool:
 ASKED = [
     route.path
     for route in ROUTES
-    if route.verb == "get"
-    and route.parameters == ("run_id",)
-    and not _has_a_body_of_its_own_size(route)
+    if route.verb == "get" and route.parameters == ("run_id",) and not _has_a_body_of_its_own_size(route)
 ]
-QUERIES = {
-    "runs/{run_id}/logs/search": "?grep=x",
-    "runs/{run_id}/logs/histogram": "?buckets=20",
-}
+QUERIES = {"runs/{run_id}/logs/search": "?grep=x", "runs/{run_id}/logs/histogram": "?buckets=20"}
 
 
 @pytest.mark.timeout(600)
-def test_each_request_about_anothers_run_ends_whatever_its_records_are(
-    scene: Scene, template: Path
-) -> None:
+def test_each_request_about_anothers_run_ends_whatever_its_records_are(scene: Scene, template: Path) -> None:
     plant_all(scene, template, *FILLINGS)
     slow: list[tuple[str, float]] = []
     with serving(scene.alice) as server:
@@ -140,9 +124,7 @@ def test_a_list_takes_no_longer_for_the_holes_of_others(scene: Scene, template: 
 
 
 @pytest.mark.timeout(300)
-def test_a_list_is_answered_while_clients_leave_expensive_requests(
-    scene: Scene, template: Path
-) -> None:
+def test_a_list_is_answered_while_clients_leave_expensive_requests(scene: Scene, template: Path) -> None:
     """Finding 6: the threads of all requests."""
     plant_all(scene, template, "quadratic")
     with serving(scene.alice) as server:
@@ -150,8 +132,7 @@ def test_a_list_is_answered_while_clients_leave_expensive_requests(
         for path in ("notebook?attempt=1", "series", "resources?attempt=1"):
             with ThreadPoolExecutor(7) as clients:
                 left = clients.map(
-                    lambda _, path=path: server.ask("GET", f"runs/quadratic/{path}", limit=0.7)[0],
-                    range(7),
+                    lambda _, path=path: server.ask("GET", f"runs/quadratic/{path}", limit=0.7)[0], range(7)
                 )
                 assert set(left) <= {0, 200, 503}
             begin = time.monotonic()
@@ -168,18 +149,12 @@ def test_updates_of_a_display_take_the_time_of_the_record() -> None:
     """Finding 6: in one cell, and in many."""
 
     def record(cells: int, displays: int, updates: int) -> list[bytes]:
-        put_out = (
-            b'{"output":"display_data","at":0,"to":0,"data":{"text/plain":"a"},"display_id":"x"}'
-        )
+        put_out = b'{"output":"display_data","at":0,"to":0,"data":{"text/plain":"a"},"display_id":"x"}'
         update = b'{"output":"update","at":0,"data":{"text/plain":"b"},"display_id":"x"}'
         return [
             line
             for cell in range(cells)
-            for line in (
-                b'{"cell":%d,"start":1,"at":0}' % cell,
-                *[put_out] * displays,
-                *[update] * updates,
-            )
+            for line in (b'{"cell":%d,"start":1,"at":0}' % cell, *[put_out] * displays, *[update] * updates)
         ]
 
     for cells, displays, updates in ((1, 5000, 5000), (10, 500, 500), (5000, 1, 1)):
@@ -209,9 +184,7 @@ def test_a_display_shows_what_was_last_said_of_it() -> None:
     # What was cleared is gone, and its id with it.
     assert texts(first, show("a", "1"), clear, show("a", "2", update), show("b", "3")) == [["3"]]
     assert texts(first, show("a", "1"), clear_later, show("a", "2", update)) == [["2"]]
-    assert texts(first, show("a", "1"), clear_later, show("b", "2"), show("a", "3", update)) == [
-        ["2"]
-    ]
+    assert texts(first, show("a", "1"), clear_later, show("b", "2"), show("a", "3", update)) == [["2"]]
     assert texts(first, show("a", "1"), show("a", "2", update), first, show("a", "3")) == [["3"]]
 
 

@@ -8,14 +8,7 @@ import json
 import os
 from pathlib import Path
 
-from tests.security.attacks import (
-    plant,
-    program,
-    put,
-    runs_folders,
-    take_common_folders,
-    try_to,
-)
+from tests.security.attacks import plant, program, put, runs_folders, take_common_folders, try_to
 from tests.security.conftest import Scene
 from tests.security.people import LIMIT
 from tests.security.server import serving
@@ -30,9 +23,7 @@ def test_a_file_that_another_one_made_is_not_run_in_place_of_ones_own(scene: Sce
     (alice.project / "notes.txt").write_bytes(notes)
     alice.hpj("submit", "--wait", "--run-id", "first", "-c", "true").ok()
     (alice.project / "train.py").write_bytes(train)
-    stored = {
-        path for path in scene.partition.glob(".hyperpod*/code/*/*") if path.read_bytes() == notes
-    }
+    stored = {path for path in scene.partition.glob(".hyperpod*/code/*/*") if path.read_bytes() == notes}
     assert stored, "the file that bob gave her was not stored"
 
     def rename() -> int:
@@ -63,25 +54,13 @@ def _of_one_shelf(text: bytes, like: bytes) -> bytes:
 def point_at(place: Path, secret: Path) -> None:
     """Let everything in a bundle that names a file lead to another one."""
     files = json.loads((place / "files.json").read_text())
-    ways = (
-        "../" * 12 + str(secret)[1:],
-        str(secret),
-        f"zz/../../{'../' * 12}{str(secret)[1:]}",
-    )
+    ways = ("../" * 12 + str(secret)[1:], str(secret), f"zz/../../{'../' * 12}{str(secret)[1:]}")
     files["files"] += [
-        {"path": f"code/z{number}", "digest": digest, "executable": False}
-        for number, digest in enumerate(ways)
+        {"path": f"code/z{number}", "digest": digest, "executable": False} for number, digest in enumerate(ways)
     ]
-    files["files"] += [
-        {"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}
-    ]
+    files["files"] += [{"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}]
     put(place / "files.json", json.dumps(files))
-    for name in (
-        "logs/attempt-1/node-0.rank-0.log",
-        "local.json",
-        "code/linked.py",
-        "work/linked.py",
-    ):
+    for name in ("logs/attempt-1/node-0.rank-0.log", "local.json", "code/linked.py", "work/linked.py"):
         put(place / name, "")
         (place / name).unlink()
         (place / name).symlink_to(secret)
@@ -103,12 +82,7 @@ def test_digests_that_are_none_and_links_show_nothing_of_the_readers(scene: Scen
     folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "nosy", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
-    for words in (
-        ("logs", "nosy"),
-        ("show", "nosy"),
-        ("clone", "nosy", "--dry-run"),
-        ("logs", "nosy", "--json"),
-    ):
+    for words in (("logs", "nosy"), ("show", "nosy"), ("clone", "nosy", "--dry-run"), ("logs", "nosy", "--json")):
         answer = alice.hpj(*words).clean()
         assert known not in answer.out + answer.err, answer.text
     with serving(alice) as server:
@@ -146,12 +120,7 @@ def test_pipes_where_files_should_be_hold_nobody_up(scene: Scene) -> None:
     folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "pipes", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
-    for words in (
-        ("show", "pipes"),
-        ("logs", "pipes"),
-        ("clone", "pipes", "--dry-run"),
-        ("runs", "--all-users"),
-    ):
+    for words in (("show", "pipes"), ("logs", "pipes"), ("clone", "pipes", "--dry-run"), ("runs", "--all-users")):
         alice.begin(*words).answer(2 * LIMIT).clean()
     with serving(alice) as server:
         for path in ("code/main.py", "code/train.py", "work/train.py", "launcher.py"):
@@ -177,9 +146,7 @@ def test_a_result_that_is_a_pipe_or_a_link_is_not_waited_for_nor_read(scene: Sce
     for person in (alice, bob):
         for name, command in lay.items():
             run_id = f"{person.name}-{name}"
-            person.hpj(
-                "submit", "--no-project-files", "--wait", "--run-id", run_id, "-c", command
-            ).ok()
+            person.hpj("submit", "--no-project-files", "--wait", "--run-id", run_id, "-c", command).ok()
 
             def read(run_id: str = run_id) -> int:
                 import hyperpod_jlab

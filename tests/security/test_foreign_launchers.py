@@ -32,9 +32,7 @@ def occupy(person: Person) -> Callable[[], object]:
     go = person.home / "go"
     command = f"until [ -e {go} ]; do sleep 0.05; done"
     for number in range(person.slots):
-        person.hpj(
-            "submit", "--no-project-files", "--run-id", f"occupant-{number}", "-c", command
-        ).ok()
+        person.hpj("submit", "--no-project-files", "--run-id", f"occupant-{number}", "-c", command).ok()
     return go.touch
 
 
@@ -48,9 +46,7 @@ def until_over(person: Person, run_id: str) -> Answer:
             return shown
 
 
-def test_who_made_the_folders_first_cannot_exchange_a_waiting_run(
-    make_scene: Callable[..., Scene],
-) -> None:
+def test_who_made_the_folders_first_cannot_exchange_a_waiting_run(make_scene: Callable[..., Scene]) -> None:
     """Finding 1."""
     scene = make_scene(slots=1)
     alice, bob = scene.alice, scene.bob
@@ -73,9 +69,7 @@ def test_who_took_a_users_own_folder_keeps_that_user_out_and_gets_nothing(scene:
     """Finding 1, with the folder's new name."""
     alice, bob = scene.alice, scene.bob
     bob.do(lambda: take_own_folder(scene.partition, alice.uid))
-    sent = alice.hpj(
-        "submit", "--no-project-files", "--json", "--run-id", "mine", "-c", "true"
-    ).clean()
+    sent = alice.hpj("submit", "--no-project-files", "--json", "--run-id", "mine", "-c", "true").clean()
     if sent.code == 0:
         bundle = alice.bundle("mine")
         for folder in (bundle, *bundle.parents):
@@ -84,13 +78,7 @@ def test_who_took_a_users_own_folder_keeps_that_user_out_and_gets_nothing(scene:
                 break
     else:
         assert sent.error["hint"]
-    for words in (
-        ("runs",),
-        ("runs", "--all-users"),
-        ("clean", "--yes"),
-        ("doctor",),
-        ("storage",),
-    ):
+    for words in (("runs",), ("runs", "--all-users"), ("clean", "--yes"), ("doctor",), ("storage",)):
         alice.hpj(*words).clean()
 
 
@@ -153,9 +141,7 @@ def test_an_id_that_was_taken_beforehand_does_not_send_the_others_bundle(scene: 
         assert sent.error["hint"]
 
 
-def test_a_private_partition_below_a_folder_of_everybodys_is_not_used(
-    make_scene: Callable[..., Scene],
-) -> None:
+def test_a_private_partition_below_a_folder_of_everybodys_is_not_used(make_scene: Callable[..., Scene]) -> None:
     """Finding 11."""
     scene = make_scene(0o777, shared=False, slots=1)
     alice = scene.alice
@@ -174,9 +160,7 @@ def test_a_private_partition_below_a_folder_of_everybodys_is_not_used(
     assert scene.betrayed == []
 
 
-def test_the_doctor_does_not_call_such_a_partition_private(
-    make_scene: Callable[..., Scene],
-) -> None:
+def test_the_doctor_does_not_call_such_a_partition_private(make_scene: Callable[..., Scene]) -> None:
     """Finding 11."""
     alice = make_scene(0o777, shared=False).alice
     checks = alice.hpj("doctor", "--json").clean().json["checks"]

@@ -16,10 +16,7 @@ from tests.security.kube_stand_in import StandIn, standing_in
 from tests.security.people import LIMIT
 from tests.security.server import serving
 
-PRINTED = [
-    b"echo pwned by a pod of bob > pwned #",
-    b"more",
-]
+PRINTED = [b"echo pwned by a pod of bob > pwned #", b"more"]
 RUN = "followed"
 
 
@@ -41,10 +38,7 @@ def planted(scene: Scene) -> list[Path]:
 
     def edit(place: Path) -> None:
         as_not_begun(place)
-        put(
-            place / "submission.json",
-            json.dumps({"scheduler_id": "job-uid", "submitted_at": time.time()}),
-        )
+        put(place / "submission.json", json.dumps({"scheduler_id": "job-uid", "submitted_at": time.time()}))
         put(place / "manifest.yaml", yaml.safe_dump(manifest))
         rewrite(place / "bundle.json", cluster="pods", orchestrator="kubernetes")
         rewrite(place / "spec.json", source={"kind": "native", "path": "job.yaml"})
@@ -57,9 +51,7 @@ def planted(scene: Scene) -> list[Path]:
     folders = runs_folders(scene.partition, bob.uid)
     made: list[Path] = bob.do(lambda: plant(template, RUN, folders, edit=edit, head=head))
     assert made, "bob could lay his bundle nowhere"
-    alice.more = (
-        "[clusters.pods]\norchestrator = 'kubernetes'\nnamespace = 'default'\nimage = 'i'\n"
-    )
+    alice.more = "[clusters.pods]\norchestrator = 'kubernetes'\nnamespace = 'default'\nimage = 'i'\n"
     alice.configure()
     (alice.home / ".kube").mkdir()
     return made
@@ -67,10 +59,7 @@ def planted(scene: Scene) -> list[Path]:
 
 def _written_by_alice(scene: Scene, planted: list[Path]) -> list[str]:
     return [
-        str(path)
-        for place in planted
-        for path in (place, *place.rglob("*"))
-        if path.lstat().st_uid == scene.alice.uid
+        str(path) for place in planted for path in (place, *place.rglob("*")) if path.lstat().st_uid == scene.alice.uid
     ]
 
 
@@ -87,14 +76,10 @@ def test_reading_anothers_run_writes_nothing(scene: Scene, planted: list[Path]) 
             alice.begin(*words).answer(2 * LIMIT).clean()
         assert scene.kept == before
         assert _written_by_alice(scene, planted) == []
-        assert not _was_asked(cluster), (
-            "a log of another user's pod was fetched into that user's bundle"
-        )
+        assert not _was_asked(cluster), "a log of another user's pod was fetched into that user's bundle"
 
 
-def test_a_server_that_is_looked_at_does_not_follow_the_pods_of_others(
-    scene: Scene, planted: list[Path]
-) -> None:
+def test_a_server_that_is_looked_at_does_not_follow_the_pods_of_others(scene: Scene, planted: list[Path]) -> None:
     """Finding 6: no click is needed."""
     alice = scene.alice
     with standing_in(RUN, PRINTED, alice.home / ".kube" / "config") as cluster:

@@ -11,15 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.security.attacks import (
-    as_not_begun,
-    place_of,
-    plant,
-    program,
-    put,
-    rewrite,
-    runs_folders,
-)
+from tests.security.attacks import as_not_begun, place_of, plant, program, put, rewrite, runs_folders
 from tests.security.conftest import Scene
 from tests.security.people import LIMIT
 from tests.security.server import serving
@@ -84,9 +76,7 @@ def test_sending_anothers_run_again_does_not_start_its_interpreter(
     assert scene.betrayed == []
 
 
-def test_the_page_that_offers_to_send_it_again_does_not_start_it(
-    scene: Scene, posing: Path
-) -> None:
+def test_the_page_that_offers_to_send_it_again_does_not_start_it(scene: Scene, posing: Path) -> None:
     """Finding 4."""
     with serving(scene.alice) as server:
         spec: dict[str, Any] = {"source": {"kind": "script", "path": "train.py"}}
@@ -104,9 +94,7 @@ def test_the_page_that_offers_to_send_it_again_does_not_start_it(
 
 
 @pytest.mark.parametrize("array", ["0-99999", "0-99999:2%1"])
-def test_the_number_of_children_that_a_run_claims_costs_nothing(
-    scene: Scene, template: Path, array: str
-) -> None:
+def test_the_number_of_children_that_a_run_claims_costs_nothing(scene: Scene, template: Path, array: str) -> None:
     """Finding 9."""
     alice, bob = scene.alice, scene.bob
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
@@ -128,9 +116,7 @@ def test_the_number_of_children_that_a_run_claims_costs_nothing(
     assert list(alice.runs()) == ["mine"]
 
 
-def test_a_run_with_wild_records_is_listed_in_the_time_of_others(
-    scene: Scene, template: Path
-) -> None:
+def test_a_run_with_wild_records_is_listed_in_the_time_of_others(scene: Scene, template: Path) -> None:
     """What finding 9 is of a kind with: numbers, depths and sizes that only a foreigner's file has."""
     alice, bob = scene.alice, scene.bob
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
@@ -155,24 +141,15 @@ def test_a_run_with_wild_records_is_listed_in_the_time_of_others(
         return count + len(plant(template, "wild-size", folders, edit=sparse))
 
     assert bob.do(lay) > len(wild)
-    for words in (
-        ("runs",),
-        ("runs", "--all-users"),
-        ("runs", "--all-users", "--json"),
-        ("clean", "--yes"),
-    ):
+    for words in (("runs",), ("runs", "--all-users"), ("runs", "--all-users", "--json"), ("clean", "--yes")):
         alice.hpj(*words).ok()
-    for run_id in [run_id for run_id in alice.runs("--all-users") if run_id.startswith("wild-")][
-        :6
-    ]:
+    for run_id in [run_id for run_id in alice.runs("--all-users") if run_id.startswith("wild-")][:6]:
         for words in (("show", run_id), ("logs", run_id), ("clone", run_id, "--dry-run")):
             alice.hpj(*words).clean()
     assert alice.runs()["mine"]["state"] == "succeeded"
 
 
-def test_names_of_users_and_runs_without_end_hold_up_nothing_of_ones_own(
-    scene: Scene, template: Path
-) -> None:
+def test_names_of_users_and_runs_without_end_hold_up_nothing_of_ones_own(scene: Scene, template: Path) -> None:
     """What finding 9 is of a kind with: folders that look like users' and like runs, which cost their maker next to nothing."""
     alice, bob = scene.alice, scene.bob
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()

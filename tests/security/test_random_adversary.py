@@ -29,9 +29,7 @@ _templates: list[Path] = []
 
 
 @pytest.fixture
-def template(
-    make_scene: Callable[..., Scene], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Scene], Path]:
+def template(make_scene: Callable[..., Scene], tmp_path_factory: pytest.TempPathFactory) -> Callable[[Scene], Path]:
     """Gives bob a bundle of his own to copy; the first time by a run of his."""
 
     def give(scene: Scene) -> Path:
@@ -93,9 +91,7 @@ class Day:
                 return 2
             return 0
 
-        return self._noted(
-            self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer()
-        )
+        return self._noted(self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer())
 
     def result(self, run_id: str) -> Answer:
         """The function's value, waited for."""
@@ -111,9 +107,7 @@ class Day:
                 return 2
             return 0
 
-        return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(
-            2 * TIMEOUT
-        )
+        return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(2 * TIMEOUT)
 
 
 def _begin(scene: Scene, bundle: Path, ids: tuple[str, ...], seed: str) -> Going:
@@ -154,9 +148,7 @@ def _submit(day: Day, run_id: str) -> Answer:
     """A function by the Python API, or a command."""
     if run_id == FUNCTION:
         return day.submit_function(run_id)
-    return day.hpj(
-        "submit", "--no-project-files", "--run-id", run_id, "--json", "-c", "echo mine; id -u"
-    )
+    return day.hpj("submit", "--no-project-files", "--run-id", run_id, "--json", "-c", "echo mine; id -u")
 
 
 def _round(scene: Scene, template: Callable[[Scene], Path], seed: str) -> None:
@@ -218,15 +210,11 @@ def _wait(run_ids: list[str]) -> int:
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_a_day_beside_an_adversary(
-    scene: Scene, template: Callable[[Scene], Path], number: int
-) -> None:
+def test_a_day_beside_an_adversary(scene: Scene, template: Callable[[Scene], Path], number: int) -> None:
     _round(scene, template, f"{SEED}-{number}")
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("number", range(ROUNDS, FULL_ROUNDS))
-def test_many_days_beside_an_adversary(
-    scene: Scene, template: Callable[[Scene], Path], number: int
-) -> None:
+def test_many_days_beside_an_adversary(scene: Scene, template: Callable[[Scene], Path], number: int) -> None:
     _round(scene, template, f"{SEED}-{number}")

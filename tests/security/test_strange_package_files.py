@@ -88,9 +88,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repo
     (home / ".aws" / "credentials").write_text(f"[default]\naws_secret_access_key = {SECRET}\n")
     (home / ".netrc").write_text(f"machine git.example login me password {SECRET}\n")
     (home / "token").write_text(f"{SECRET}\n")
-    (home / "config.toml").write_text(
-        f'default_cluster = "local"\n[storage]\npath = "{tmp_path}/partition"\n'
-    )
+    (home / "config.toml").write_text(f'default_cluster = "local"\n[storage]\npath = "{tmp_path}/partition"\n')
     made = Repository(home / "work" / "repository", home, tmp_path / "canaries")
     made.canaries.mkdir()
     made.put(".git/HEAD", "ref: refs/heads/main\n")
@@ -141,9 +139,7 @@ def test_no_program_of_the_repository_is_started(repository: Repository, kind: s
     assert not (repository.folder / "cache").exists()
 
 
-def test_a_program_called_uv_in_the_current_folder_is_not_the_installer(
-    repository: Repository,
-) -> None:
+def test_a_program_called_uv_in_the_current_folder_is_not_the_installer(repository: Repository) -> None:
     locked(repository)
     repository.canary("uv")
     code, shown = repository.look("--env-from", "lock", PATH=f".::{os.defpath}")
@@ -151,9 +147,7 @@ def test_a_program_called_uv_in_the_current_folder_is_not_the_installer(
     assert "alpha==1.0" in shown
 
 
-def test_a_kernel_in_the_repository_does_not_take_its_modules_for_installers(
-    repository: Repository,
-) -> None:
+def test_a_kernel_in_the_repository_does_not_take_its_modules_for_installers(repository: Repository) -> None:
     """A kernel has the notebook's folder first in its path for modules."""
     locked(repository)
     for name in MODULES:
@@ -189,9 +183,7 @@ def test_a_project_above_does_not_take_the_lock_over(repository: Repository) -> 
     assert sorted(path.name for path in above.iterdir()) == ["pyproject.toml", "uv.lock"]
 
 
-def test_what_hpj_prints_of_a_refusal_is_the_line_and_not_the_secret(
-    repository: Repository,
-) -> None:
+def test_what_hpj_prints_of_a_refusal_is_the_line_and_not_the_secret(repository: Repository) -> None:
     repository.put("requirements.txt", "six\n-r ../../.aws/credentials\n")
     code, shown = repository.look("--env-from", "requirements")
     assert code != 0
@@ -229,9 +221,7 @@ def test_a_line_that_leads_out_of_the_project_is_refused(repository: Repository,
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "uv.lock", "pyproject.toml", "more.txt"])
-@pytest.mark.parametrize(
-    "target", [".aws/credentials", "token", "work", "../canaries", "/dev/zero"]
-)
+@pytest.mark.parametrize("target", [".aws/credentials", "token", "work", "../canaries", "/dev/zero"])
 def test_a_link_to_outside_is_not_read(repository: Repository, name: str, target: str) -> None:
     locked(repository)
     repository.put("requirements.txt", "-r more.txt\n" if name == "more.txt" else "six\n")
@@ -269,9 +259,7 @@ def test_a_file_of_secrets_in_the_project_is_not_read(repository: Repository, na
 
 @pytest.mark.parametrize("name", ["requirements.txt", "more.txt", "uv.lock", "pyproject.toml"])
 @pytest.mark.parametrize("form", ["pipe", "folder", "loop", "nothing", "large"])
-def test_what_is_no_regular_file_is_refused_at_once(
-    repository: Repository, name: str, form: str
-) -> None:
+def test_what_is_no_regular_file_is_refused_at_once(repository: Repository, name: str, form: str) -> None:
     locked(repository)
     repository.put("requirements.txt", "-r more.txt\n")
     path = repository.folder / name
@@ -308,9 +296,7 @@ def test_what_is_no_regular_file_is_refused_at_once(
         "\0" + SECRET,
     ],
 )
-def test_a_line_that_no_installer_understands_is_named_by_its_number(
-    repository: Repository, line: str
-) -> None:
+def test_a_line_that_no_installer_understands_is_named_by_its_number(repository: Repository, line: str) -> None:
     repository.put("requirements.txt", f"six\n{line}\n")
     shown = repository.captured("requirements")
     assert shown.startswith("refused: ")
@@ -366,9 +352,7 @@ def test_chains_of_files_end(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("place", ["home", "open"])
-def test_lists_in_folders_above_are_not_the_projects(
-    repository: Repository, tmp_path: Path, place: str
-) -> None:
+def test_lists_in_folders_above_are_not_the_projects(repository: Repository, tmp_path: Path, place: str) -> None:
     """Above the home folder, and where anybody may put a file, nothing is looked for."""
     (repository.folder / ".git" / "HEAD").unlink()
     (repository.folder / ".git").rmdir()

@@ -19,14 +19,7 @@ import pytest
 from tests.security.conftest import Scene
 from tests.security.server import Server, serving
 
-_IDENTITY = (
-    "-c",
-    "user.name=b",
-    "-c",
-    "user.email=b@example.org",
-    "-c",
-    "protocol.file.allow=always",
-)
+_IDENTITY = ("-c", "user.name=b", "-c", "user.email=b@example.org", "-c", "protocol.file.allow=always")
 _PROMISOR = """
 [core]
 	repositoryformatversion = 1
@@ -87,13 +80,7 @@ _PROGRAMS = """
 [include]
 	path = more
 """
-_HOOKS = (
-    "post-index-change",
-    "reference-transaction",
-    "post-checkout",
-    "fsmonitor-watchman",
-    "pre-auto-gc",
-)
+_HOOKS = ("post-index-change", "reference-transaction", "post-checkout", "fsmonitor-watchman", "pre-auto-gc")
 
 Lay = Callable[[Path, Path], None]
 """Makes a strange project in a folder. Its programs are the one given."""
@@ -109,12 +96,7 @@ def notebook(*cells: str) -> str:
     code["execution_count"] = None
     listed = [{**code, "id": f"c{number}", "source": text} for number, text in enumerate(cells)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    document = {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": kernel},
-        "cells": listed,
-    }
+    document = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": listed}
     return json.dumps(document)
 
 
@@ -147,11 +129,7 @@ def promisor(folder: Path, program: Path) -> None:
 def allowed_protocols(folder: Path, program: Path) -> None:
     """Its own configuration allows what the transports forbid."""
     promisor(folder, program)
-    add(
-        folder / ".git" / "config",
-        '[protocol]\n\tallow = always\n[protocol "file"]\n\tallow = always\n',
-        program,
-    )
+    add(folder / ".git" / "config", '[protocol]\n\tallow = always\n[protocol "file"]\n\tallow = always\n', program)
 
 
 def remote_helper(folder: Path, program: Path) -> None:
@@ -226,16 +204,7 @@ def linked_worktree(folder: Path, program: Path) -> None:
     add(inner / ".git" / "config", _PROMISOR, program)
 
 
-LAYS = [
-    promisor,
-    allowed_protocols,
-    remote_helper,
-    buried,
-    programs,
-    git_file,
-    submodule,
-    linked_worktree,
-]
+LAYS = [promisor, allowed_protocols, remote_helper, buried, programs, git_file, submodule, linked_worktree]
 
 
 @pytest.fixture
@@ -256,9 +225,7 @@ def ran(scene: Scene) -> list[str]:
 
 
 def preview(server: Server, path: str, **more: Any) -> tuple[int, Any]:
-    return server.ask(
-        "POST", "runs/preview", {"spec": {"source": {"kind": "notebook", "path": path}, **more}}
-    )
+    return server.ask("POST", "runs/preview", {"spec": {"source": {"kind": "notebook", "path": path}, **more}})
 
 
 @pytest.mark.timeout(600)
@@ -361,16 +328,12 @@ def magics(_: Path) -> str:
 
 def lists(_: Path) -> str:
     """Its JSON is slow to read."""
-    return notebook("print(1)").replace(
-        '"metadata": {}', f'"metadata": {{"x": [{",".join(["[]"] * 2_000_000)}]}}', 1
-    )
+    return notebook("print(1)").replace('"metadata": {}', f'"metadata": {{"x": [{",".join(["[]"] * 2_000_000)}]}}', 1)
 
 
 def code(_: Path) -> str:
     """Its Python is slow to compile."""
-    return notebook(
-        "\n".join(f"x{number} = [{number}, 'a', {{'b': 1}}]" for number in range(40_000))
-    )
+    return notebook("\n".join(f"x{number} = [{number}, 'a', {{'b': 1}}]" for number in range(40_000)))
 
 
 def files(folder: Path) -> str:
@@ -438,10 +401,7 @@ def _captures(uid: int) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if (
-                process.stat().st_uid == uid
-                and b"capture.isolated" in (process / "cmdline").read_bytes()
-            ):
+            if process.stat().st_uid == uid and b"capture.isolated" in (process / "cmdline").read_bytes():
                 found.append(process.name)
         except OSError:
             continue

@@ -76,10 +76,7 @@ def jp_server_config(authorizer, cluster):
         {
             "ServerApp": {
                 # The terminals would come by default, and warn about handlers that are not ours.
-                "jpserver_extensions": {
-                    "hyperpod_jlab": True,
-                    "jupyter_server_terminals": False,
-                },
+                "jpserver_extensions": {"hyperpod_jlab": True, "jupyter_server_terminals": False},
                 "allow_unauthenticated_access": False,
                 "authorizer_class": authorizer,
                 "reraise_server_extension_failures": True,
@@ -127,11 +124,7 @@ class Api:
         """The headers of a browser that has logged in: cookies instead of a token."""
         response = await self.raw("GET", "version")
         page = await self._fetch("login", headers={"Authorization": ""}, raise_error=False)
-        cookies = [
-            cookie.split(";")[0]
-            for each in (response, page)
-            for cookie in each.headers.get_list("Set-Cookie")
-        ]
+        cookies = [cookie.split(";")[0] for each in (response, page) for cookie in each.headers.get_list("Set-Cookie")]
         host = urlsplit(response.effective_url).netloc
         return {"Authorization": "", "Cookie": "; ".join(cookies), "Host": host}
 
@@ -154,9 +147,7 @@ class Api:
 
     async def ended(self, run_id):
         """Wait for a run's end."""
-        return await self.until(
-            run_id, lambda run: run["state"] in {"succeeded", "failed", "cancelled"}
-        )
+        return await self.until(run_id, lambda run: run["state"] in {"succeeded", "failed", "cancelled"})
 
 
 @pytest.fixture

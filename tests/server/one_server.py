@@ -53,11 +53,7 @@ async def module_server(tmp_path_factory):
             patch.setattr(jupyter_core.paths, name, [])
         ServerApp.clear_instance()
         app = ServerApp.instance(
-            base_url=BASE_URL,
-            root_dir=str(home),
-            open_browser=False,
-            allow_root=True,
-            config=Config(settings),
+            base_url=BASE_URL, root_dir=str(home), open_browser=False, allow_root=True, config=Config(settings)
         )
         app.init_signal = lambda: None
         app.initialize(argv=[], new_httpserver=False)

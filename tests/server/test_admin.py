@@ -163,9 +163,7 @@ async def test_two_tabs_mean_the_same_work(aws, api):
     error = await posted(api, "admin/plan", PER_USER, 409)
     assert error["code"] == "admin_busy"
     answer = await until(api, "planned")
-    one, other = await asyncio.gather(
-        *(posted(api, "admin/apply", {"plan": answer["plan"]["id"]}) for _ in range(2))
-    )
+    one, other = await asyncio.gather(*(posted(api, "admin/apply", {"plan": answer["plan"]["id"]}) for _ in range(2)))
     assert one["number"] == other["number"] == first["number"]
 
 
@@ -207,9 +205,7 @@ async def test_a_plan_that_is_stopped_has_done_nothing(aws, api):
     assert (again["state"], again["plan"]["id"]) == ("planned", answer["plan"]["id"])
 
 
-async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from(
-    aws, api, process, disk
-):
+async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from(aws, api, process, disk):
     for number in range(8):
         aws.account.profiles[DOMAIN, f"user-{number}"] = Profile()
     aws.account.update_time = timedelta(seconds=0.2)
@@ -229,11 +225,7 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     answer = await planned(api, body)
     assert {"kind": "apply", "total": 1, "differ": 1} in answer["plan"]["drift"]
     step = (await steps(api))[f"apply to domain {DOMAIN}"]
-    assert (step["state"], step["before"], step["after"]) == (
-        "to-do",
-        "started, not ended: per-user",
-        "none started",
-    )
+    assert (step["state"], step["before"], step["after"]) == ("to-do", "started, not ended: per-user", "none started")
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     answer = await until(api, "applied", "stopped", "failed")
     assert (answer["state"], answer["results"]["failed"]) == ("applied", 0)
@@ -265,9 +257,7 @@ async def test_five_hundred_profiles_by_pages(aws, api, disk):
     assert answer["plan"]["counts"]["to_do"] > 1000
     page = await api.get("admin/steps", limit=50, filter="profile user-1", state="to-do")
     assert (len(page["steps"]), page["total"]) == (50, 100)
-    more = await api.get(
-        "admin/steps", limit=50, filter="profile user-1", state="to-do", cursor=page["next"]
-    )
+    more = await api.get("admin/steps", limit=50, filter="profile user-1", state="to-do", cursor=page["next"])
     assert more["next"] is None
     assert not {one["key"] for one in page["steps"]} & {one["key"] for one in more["steps"]}
 
@@ -299,10 +289,7 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
         ({**SHARED, "shared_path": "/shared/"}, "shared_path"),
-        (
-            {**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
-            "folders.mounted_at",
-        ),
+        ({**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}}, "folders.mounted_at"),
         ({**SHARED, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
         ({**SHARED, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
         ({**SHARED, "folders": {"by": "me"}}, "folders.by"),

@@ -12,18 +12,7 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
 from tests.admin.test_lifecycle import SCRIPTS
 from tests.admin.test_lifecycle import apply as apply_scripts
 from tests.aws.conftest import endpoint
-from tests.server.admin_calls import (
-    BACK,
-    PER_USER,
-    applied,
-    aws,
-    here,
-    planned,
-    posted,
-    quick,
-    steps,
-    until,
-)
+from tests.server.admin_calls import BACK, PER_USER, applied, aws, here, planned, posted, quick, steps, until
 from tests.session import write_config
 from tests.slurm.conftest import slurm, slurm_cluster, slurm_version
 from tests.slurm.hyperpod_fixtures import settings_for
@@ -68,11 +57,7 @@ async def test_folders_are_made_by_a_job_of_slurm(aws, api, slurm, slurm_folders
 
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     answer = await until(api, "applied", "failed")
-    assert (answer["state"], answer["results"]["failed"], answer["results"]["left"]) == (
-        "applied",
-        0,
-        0,
-    )
+    assert (answer["state"], answer["results"]["failed"], answer["results"]["left"]) == ("applied", 0, 0)
     made = (slurm.partition / "alice").stat()
     # With an access list the group's bits are the mask.
     assert (made.st_uid, stat.S_IMODE(made.st_mode)) == (200001, 0o770)

@@ -52,9 +52,7 @@ async def test_who_may_look_but_not_change_is_no_admin(aws, api):
     assert UPDATE in answer["reason"]["message"]
 
 
-async def test_where_aws_does_not_say_nothing_is_offered_and_it_is_asked_again(
-    aws, api, monkeypatch
-):
+async def test_where_aws_does_not_say_nothing_is_offered_and_it_is_asked_again(aws, api, monkeypatch):
     monkeypatch.setattr(admin_rights, "_SHORT_TTL_S", 0.0)
     account = aws.account
     aws.account = Account()

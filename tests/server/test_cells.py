@@ -17,14 +17,7 @@ NOTEBOOK = "work/train.ipynb"
 
 def document(**texts):
     made = [
-        {
-            "cell_type": "code",
-            "id": identity,
-            "metadata": {},
-            "source": text,
-            "outputs": [],
-            "execution_count": None,
-        }
+        {"cell_type": "code", "id": identity, "metadata": {}, "source": text, "outputs": [], "execution_count": None}
         for identity, text in texts.items()
     ]
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
@@ -46,18 +39,8 @@ async def test_each_cell_knows_its_newest_run(api, jp_root_dir):
     answer = await api.get("cells", notebook=NOTEBOOK)
     assert [run["run_id"] for run in answer["runs"]] == [second["run_id"], first["run_id"]]
     assert answer["cells"] == [
-        {
-            "id": "b",
-            "run_id": second["run_id"],
-            "checksum": f"{zlib.crc32(b'print(2)'):08x}",
-            "number": 2,
-        },
-        {
-            "id": "a",
-            "run_id": first["run_id"],
-            "checksum": f"{zlib.crc32(b'x = 1'):08x}",
-            "number": 1,
-        },
+        {"id": "b", "run_id": second["run_id"], "checksum": f"{zlib.crc32(b'print(2)'):08x}", "number": 2},
+        {"id": "a", "run_id": first["run_id"], "checksum": f"{zlib.crc32(b'x = 1'):08x}", "number": 1},
     ]
     assert (await api.get("cells", notebook="work/other.ipynb"))["cells"] == []
 
@@ -72,11 +55,7 @@ async def test_a_run_shows_its_cells_as_they_were_sent(api, jp_root_dir):
     checksum = f"{zlib.crc32(text.encode()):08x}"
     assert answer["cells"] == [{"number": 2, "id": "b", "checksum": checksum, "text": text}]
     other = await api.submit("true")
-    assert await api.get(f"runs/{other['run_id']}/cells") == {
-        "notebook": None,
-        "path": None,
-        "cells": [],
-    }
+    assert await api.get(f"runs/{other['run_id']}/cells") == {"notebook": None, "path": None, "cells": []}
 
 
 async def test_the_list_of_files_is_read_once_for_all_cells(api, jp_root_dir, monkeypatch):
@@ -113,11 +92,7 @@ async def test_a_cell_that_cannot_be_read_hides_no_other(api, jp_root_dir, how):
 async def test_long_answers_are_not_made_on_the_event_loop(api, jp_root_dir, monkeypatch):
     """All other answers of the server would wait for them."""
     threads = []
-    for module, name in (
-        (cells, "to_owned_run"),
-        (run_content, "to_owned_run"),
-        (submit, "_item_text"),
-    ):
+    for module, name in ((cells, "to_owned_run"), (run_content, "to_owned_run"), (submit, "_item_text")):
         make = getattr(module, name)
 
         def noted(*given, _make=make):

@@ -58,17 +58,12 @@ async def test_the_local_cluster_has_nothing_to_choose(api):
 @pytest.mark.parametrize("what", ["nodes", "choices"])
 async def test_an_unknown_cluster_is_not_found(api, what):
     status, error = await api.request("GET", f"clusters/lokal/{what}")
-    assert (status, error["code"], error["hint"]) == (
-        404,
-        "unknown_cluster",
-        "did you mean 'local'?",
-    )
+    assert (status, error["code"], error["hint"]) == (404, "unknown_cluster", "did you mean 'local'?")
 
 
 def nodes(count):
     return [
-        Node(f"node-{number}", "idle", cpus=number % 3 or None, jobs=("a",) * (number % 2))
-        for number in range(count)
+        Node(f"node-{number}", "idle", cpus=number % 3 or None, jobs=("a",) * (number % 2)) for number in range(count)
     ]
 
 
@@ -111,10 +106,7 @@ def test_a_page_goes_on_where_its_row_stood_when_that_is_gone():
 def test_ten_times_the_jobs_cost_about_ten_times_the_time():
     def cost(number):
         """Seconds of computing."""
-        jobs = [
-            Job(str(one), f"job {one}", "user", "running", submitted_at=float(one))
-            for one in range(number)
-        ]
+        jobs = [Job(str(one), f"job {one}", "user", "running", submitted_at=float(one)) for one in range(number)]
         query = TableQuery(filter=f"job {number // 100 - 1}")
         costs = []
         for _ in range(5):
@@ -177,12 +169,7 @@ async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
     assert old.value == ["seen"]
     assert old.as_of == pytest.approx(before, abs=1)
     assert old.problem is not None
-    assert old.problem.to_dict() == {
-        "code": "controller_down",
-        "message": "away",
-        "hint": None,
-        "detail": {},
-    }
+    assert old.problem.to_dict() == {"code": "controller_down", "message": "away", "hint": None, "detail": {}}
     await asyncio.sleep(0.01)
     assert (await snapshots.last("nodes", look)).problem is None
 

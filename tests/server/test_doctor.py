@@ -210,9 +210,4 @@ async def test_the_path_says_where_it_breaks(api, process):
         ("scheduler", "unknown", 1, 1, False),
         ("nodes", None, 0, 0, False),
     ]
-    assert {check["stage"] for check in answer["checks"]} == {
-        "jupyterlab",
-        "aws",
-        "network",
-        "scheduler",
-    }
+    assert {check["stage"] for check in answer["checks"]} == {"jupyterlab", "aws", "network", "scheduler"}

@@ -28,9 +28,7 @@ def kernel(tmp_path, jp_serverapp):
 
 
 @pytest.mark.parametrize("from_file", [False, True])
-async def test_the_environment_of_the_notebooks_kernel_is_captured(
-    api, kernel, jp_root_dir, from_file
-):
+async def test_the_environment_of_the_notebooks_kernel_is_captured(api, kernel, jp_root_dir, from_file):
     cell = {"cell_type": "code", "id": "c", "metadata": {}, "source": "1", "outputs": []}
     document = {
         "nbformat": 4,
@@ -54,12 +52,7 @@ async def test_the_environment_of_the_notebooks_kernel_is_captured(
 async def test_a_kernel_that_the_server_does_not_have_is_the_servers_own_python(api, kernel):
     source = {"kind": "notebook", "path": "a.ipynb"}
     cell = {"cell_type": "code", "id": "c", "metadata": {}, "source": "1", "outputs": []}
-    document = {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": {"name": "gone"}},
-        "cells": [cell],
-    }
+    document = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": {"name": "gone"}}, "cells": [cell]}
     body = {"spec": {"source": source, "environment": {"capture": "venv"}}, "notebook": document}
     status, preview = await api.request("POST", "runs/preview", body)
     assert status == 200, preview

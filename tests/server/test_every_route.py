@@ -37,9 +37,7 @@ async def test_a_deny_all_authorizer_is_asked_once_and_obeyed(api, authorizer, r
 
 @pytest.mark.parametrize("route", REQUESTS)
 async def test_without_a_token_nobody_comes_in(api, authorizer, route):
-    answer = await api.request(
-        route.verb.upper(), path_of(route), body_of(route), headers={"Authorization": ""}
-    )
+    answer = await api.request(route.verb.upper(), path_of(route), body_of(route), headers={"Authorization": ""})
     assert (answer[0], answer[1]["code"]) == (403, "denied")
     assert authorizer.asked == []
 

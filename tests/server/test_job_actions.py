@@ -44,9 +44,7 @@ async def test_what_does_not_fit_says_why(api):
     _, job = await waiting(api)
     _, answer = await api.request("POST", PATH, {"action": "requeue", "jobs": [job]})
     assert answer["results"][0]["error"]["code"] == "wrong_state"
-    _, answer = await api.request(
-        "POST", PATH, {"action": "change", "jobs": [job], "time_limit": "2h"}
-    )
+    _, answer = await api.request("POST", PATH, {"action": "change", "jobs": [job], "time_limit": "2h"})
     assert answer["results"][0]["error"]["code"] == "unsupported"
 
 

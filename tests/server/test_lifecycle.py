@@ -70,9 +70,7 @@ async def test_one_that_says_nothing_any_more_has_stopped(api, folder):
     assert (await api.get("lifecycle"))["state"] == "done"
 
 
-async def test_where_the_home_cannot_be_written_it_is_below_the_temporary_folder(
-    api, folder, tmp_path
-):
+async def test_where_the_home_cannot_be_written_it_is_below_the_temporary_folder(api, folder, tmp_path):
     other = tmp_path / "tmp" / f"hyperpod-jlab-{os.getuid()}"
     other.mkdir(parents=True)
     write(other)

@@ -22,17 +22,7 @@ async def test_a_runs_log_is_followed_to_its_end(api, log_page):
     assert lines_of(frames) == ["one", "two"]
     assert [frame["seq"] for frame in frames] == list(range(1, len(frames) + 1))
     block = next(block for frame in frames for block in frame["blocks"] if block["lines"])
-    assert set(block) == {
-        "attempt",
-        "node",
-        "node_rank",
-        "rank",
-        "index",
-        "mark",
-        "lines",
-        "times",
-        "flags",
-    }
+    assert set(block) == {"attempt", "node", "node_rank", "rank", "index", "mark", "lines", "times", "flags"}
     assert (block["attempt"], block["rank"], block["index"]) == (1, 0, None)
     assert isinstance(block["times"], int | float)
 

@@ -68,10 +68,7 @@ async def test_a_log_is_searched(api, ended_run):
     assert more["hits"][0]["line"] == "line 13"
     assert more["next"] is None
     page = await api.get(
-        f"runs/{ended_run['run_id']}/logs",
-        direction="forward",
-        cursor=found["hits"][0]["cursor"],
-        limit="1",
+        f"runs/{ended_run['run_id']}/logs", direction="forward", cursor=found["hits"][0]["cursor"], limit="1"
     )
     assert lines_of(page["frames"]) == ["line 10"]
 
@@ -162,9 +159,7 @@ async def test_a_streams_exact_bytes_are_downloaded(api):
     response = await api.raw("GET", f"runs/{run['run_id']}/logs/raw", query={"rank": "0"})
     assert response.body == b"a\r\nb\x1b[0m\xff end"
     assert response.headers["Content-Type"] == "application/octet-stream"
-    assert response.headers["Content-Disposition"] == (
-        f'attachment; filename="{run["run_id"]}.rank-0.log"'
-    )
+    assert response.headers["Content-Disposition"] == (f'attachment; filename="{run["run_id"]}.rank-0.log"')
     status, error = await api.request("GET", f"runs/{run['run_id']}/logs/raw", query={"rank": "9"})
     assert (status, error["code"]) == (404, "no_such_log")
 
@@ -194,10 +189,7 @@ async def test_streams_tell_who_is_silent(api):
     (attempt,) = (await api.get(f"runs/{run['run_id']}/streams"))["attempts"]
     assert attempt["number"] == 1
     ranks = [stream for stream in attempt["streams"] if stream["rank"] is not None]
-    assert [(one["rank"], one["size"], one["silent"]) for one in ranks] == [
-        (0, 5, False),
-        (1, 5, False),
-    ]
+    assert [(one["rank"], one["size"], one["silent"]) for one in ranks] == [(0, 5, False), (1, 5, False)]
     for record in logs.glob("*.activity.json"):
         record.unlink()
     os.utime(logs / "node-1.rank-0.log", times=(time.time() - 600,) * 2)

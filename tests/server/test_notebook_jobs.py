@@ -105,9 +105,7 @@ def printed(notebook):
     ]
 
 
-async def test_parameters_options_and_the_input_folder_go_along_and_files_come_back(
-    jobs, api, root
-):
+async def test_parameters_options_and_the_input_folder_go_along_and_files_come_back(jobs, api, root):
     write(
         root / "project/train.ipynb",
         "lr, name, flag = 0.1, '', False",
@@ -137,9 +135,7 @@ async def test_parameters_options_and_the_input_folder_go_along_and_files_come_b
     assert (folder / "out/result.txt").read_text() == "1 2"
     run = await api.get(f"runs/{job_id}")
     assert (run["name"], run["state"], run["processes_per_node"]) == ("a job", "succeeded", 2)
-    assert run["started_at"][:19] == time.strftime(
-        "%Y-%m-%dT%H:%M:%S", time.gmtime(job["start_time"] // 1000)
-    )
+    assert run["started_at"][:19] == time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(job["start_time"] // 1000))
 
 
 async def test_jobs_that_fail_or_are_stopped_or_deleted_or_refused(jobs, api, root, jp_serverapp):
@@ -238,9 +234,7 @@ async def listed(jobs, definition_id):
         (Scheduler, {}, False),
     ],
 )
-async def test_clusters_are_offered_only_where_jobs_can_run_on_them(
-    cluster, tmp_path, scheduler, config, expected
-):
+async def test_clusters_are_offered_only_where_jobs_can_run_on_them(cluster, tmp_path, scheduler, config, expected):
     environments = HyperPodEnvironmentManager()
     scheduler(
         root_dir=str(tmp_path),

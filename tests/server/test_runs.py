@@ -132,12 +132,7 @@ async def test_what_jupyters_clients_add_to_a_query_is_no_field(api):
         ({}, "spec"),
         ({"spec": {"source": {"kind": "command", "command": "true"}, "rank": 1}}, "spec.rank"),
         (
-            {
-                "spec": {
-                    "source": {"kind": "command", "command": "true"},
-                    "resources": {"nodes": 0},
-                }
-            },
+            {"spec": {"source": {"kind": "command", "command": "true"}, "resources": {"nodes": 0}}},
             "spec.resources.nodes",
         ),
         ({"spec": {"source": {"kind": "script", "path": "gone.py"}}}, "spec.source.path"),
@@ -145,22 +140,11 @@ async def test_what_jupyters_clients_add_to_a_query_is_no_field(api):
         ({"spec": {"source": {"kind": "script", "path": "/etc/passwd"}}}, "spec.source.path"),
         ({"spec": {"source": {"kind": "script", "path": "~/x.py"}}}, "spec.source.path"),
         ({"spec": {"source": {"kind": "script", "path": "~nobody-at-all/x"}}}, "spec.source.path"),
-        (
-            {
-                "spec": {
-                    "source": {"kind": "command", "command": "true"},
-                    "files": {"root": "../.."},
-                }
-            },
-            "spec.files.root",
-        ),
+        ({"spec": {"source": {"kind": "command", "command": "true"}, "files": {"root": "../.."}}}, "spec.files.root"),
         ({"spec": {"source": {"kind": "command", "command": "true"}}, "base": "../x"}, "base"),
         ({"spec": {"source": {"kind": "command", "command": "true"}}, "base": "gone"}, "base"),
         ({"spec": {"source": {"kind": "command", "command": "true"}}, "run_id": "A"}, "run_id"),
-        (
-            {"spec": {"source": {"kind": "command", "command": "true"}}, "clone_of": "../x"},
-            "clone_of",
-        ),
+        ({"spec": {"source": {"kind": "command", "command": "true"}}, "clone_of": "../x"}, "clone_of"),
     ],
 )
 @pytest.mark.parametrize("path", ["runs", "runs/preview"])
@@ -179,10 +163,7 @@ async def test_an_unknown_cluster_names_the_field(api, path):
 
 
 async def test_a_refusal_names_the_field_too(api):
-    spec = {
-        "source": {"kind": "command", "command": "true"},
-        "environment": {"python": "/no/such/python"},
-    }
+    spec = {"source": {"kind": "command", "command": "true"}, "environment": {"python": "/no/such/python"}}
     for path in ("runs", "runs/preview"):
         status, error = await api.request("POST", path, {"spec": spec})
         assert (status, error["code"]) == (422, "no_python")
@@ -239,10 +220,7 @@ async def test_the_notebook_on_the_screen_is_what_runs(api, jp_root_dir):
         "execution_count": None,
     }
     document = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
-    body: dict[str, Any] = {
-        "spec": {"source": {"kind": "notebook", "path": "new.ipynb"}},
-        "notebook": document,
-    }
+    body: dict[str, Any] = {"spec": {"source": {"kind": "notebook", "path": "new.ipynb"}}, "notebook": document}
     status, preview = await api.request("POST", "runs/preview", body)
     assert status == 200, preview
     assert any("unsaved" in part["text"] for part in preview["parts"])
@@ -288,10 +266,7 @@ async def test_values_of_what_is_no_secret_of_the_spec_are_refused(api, path, va
 
 
 async def test_a_secrets_name_that_no_file_can_have_is_refused(api):
-    spec = {
-        "source": {"kind": "command", "command": "true"},
-        "environment": {"secrets": {"A" * 300: ""}},
-    }
+    spec = {"source": {"kind": "command", "command": "true"}, "environment": {"secrets": {"A" * 300: ""}}}
     status, error = await api.request("POST", "runs", {"spec": spec, "secrets": {"A" * 300: "x"}})
     assert (status, error["detail"]["field"]) == (400, "spec.environment.secrets")
 

@@ -28,9 +28,7 @@ schema = schemathesis.pytest.from_fixture("described").exclude(operation_id="log
 @pytest.fixture
 def described(request):
     """What this server says that it does."""
-    request.node._nodeid = (
-        request.node.nodeid
-    )  # schemathesis 4.32 wants it; pytest 9.2 no longer has it
+    request.node._nodeid = request.node.nodeid  # schemathesis 4.32 wants it; pytest 9.2 no longer has it
     return schemathesis.openapi.from_dict(document())
 
 
@@ -97,11 +95,7 @@ def unused_port():
 def examples(number):
     """So many requests for each operation, the same in every run."""
     return settings(
-        max_examples=number,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=number, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
     )
 
 
@@ -134,6 +128,4 @@ def answer_is_as_described(case, server):
         if isinstance(case.body["spec"], dict):
             case.body["spec"]["source"] = {"kind": "script", "path": "gone.py"}
     checks = [CHECKS.get_one(name) for name in NEEDED]
-    case.call_and_validate(
-        base_url=server, headers={"Authorization": f"token {TOKEN}"}, checks=checks
-    )
+    case.call_and_validate(base_url=server, headers={"Authorization": f"token {TOKEN}"}, checks=checks)

@@ -30,9 +30,7 @@ async def test_it_is_what_is_described_to_the_last_field(api):
     assert set(told["file_systems"][0]) == set(types["StoragePlace"]["properties"])
 
 
-@pytest.mark.parametrize(
-    ("query", "field"), [({"aws": "perhaps"}, "aws"), ({"path": "/etc"}, "path")]
-)
+@pytest.mark.parametrize(("query", "field"), [({"aws": "perhaps"}, "aws"), ({"path": "/etc"}, "path")])
 async def test_a_wrong_query_names_the_field(api, query, field):
     status, error = await api.request("GET", "storage", query=query)
     assert (status, error["detail"]["field"]) == (400, field)
@@ -41,13 +39,9 @@ async def test_a_wrong_query_names_the_field(api, query, field):
 async def test_a_mount_point_that_is_not_there_is_said(api, monkeypatch, tmp_path):
     table = tmp_path / "mountinfo"
     table.write_text(
-        "22 1 259:1 / / rw - ext4 /dev/root rw\n"
-        f"30 22 0:40 / {tmp_path}/gone rw - lustre 10.0.1.2@tcp:/x/alice rw\n"
+        f"22 1 259:1 / / rw - ext4 /dev/root rw\n30 22 0:40 / {tmp_path}/gone rw - lustre 10.0.1.2@tcp:/x/alice rw\n"
     )
     monkeypatch.setenv("HYPERPOD_MOUNT_TABLE", str(table))
     told = await api.get("storage", aws="false")
     (gone,) = [one for one in told["file_systems"] if one["network"]]
-    assert (gone["exists"], gone["problem"]) == (
-        False,
-        "the folder where it is mounted does not exist",
-    )
+    assert (gone["exists"], gone["problem"]) == (False, "the folder where it is mounted does not exist")

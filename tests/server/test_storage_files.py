@@ -24,14 +24,12 @@ def fsx(tmp_path, cluster, monkeypatch):
     (point / "data").mkdir(parents=True)
     table = tmp_path / "mountinfo"
     table.write_text(
-        "22 1 259:1 / / rw - ext4 /dev/root rw\n"
-        f"30 22 0:40 / {point} rw - lustre 10.0.1.2@tcp:/x5kjbbmv/alice rw\n"
+        f"22 1 259:1 / / rw - ext4 /dev/root rw\n30 22 0:40 / {point} rw - lustre 10.0.1.2@tcp:/x5kjbbmv/alice rw\n"
     )
     monkeypatch.setenv("HYPERPOD_MOUNT_TABLE", str(table))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (cluster / "config.toml").write_text(
-        f'[storage]\npath = "{point}"\n'
-        '[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
+        f'[storage]\npath = "{point}"\n[clusters.train]\norchestrator = "slurm"\nstorage = "/fsx/alice"\n'
     )
     return point
 
@@ -110,9 +108,7 @@ async def test_a_path_on_each_side(api, fsx, root):
     assert "is not on the storage partition" in train["reason"]
 
 
-@pytest.mark.parametrize(
-    "path", ["../out", "/../../etc/passwd", "a/../../b", "x" * 256, "ü" * 128, "long/" * 818]
-)
+@pytest.mark.parametrize("path", ["../out", "/../../etc/passwd", "a/../../b", "x" * 256, "ü" * 128, "long/" * 818])
 async def test_a_path_that_leads_out_of_the_root_or_is_too_long_for_any_file(api, fsx, path):
     for verb, route, body, query in (
         ("GET", "storage/paths", None, {"path": path}),

@@ -25,9 +25,7 @@ async def test_version_answers(jp_fetch):
 
 
 async def test_without_token_is_denied(jp_fetch):
-    status, body = await fails(
-        jp_fetch, "hyperpod", "api", "v1", "version", headers={"Authorization": ""}
-    )
+    status, body = await fails(jp_fetch, "hyperpod", "api", "v1", "version", headers={"Authorization": ""})
     assert (status, body["code"]) == (403, "denied")
 
 

@@ -53,11 +53,7 @@ def chosen(disk: Path) -> dict[str, Any]:
     choice = partition_choice.choose_partition(load_settings())
     root = choice.partition.root
     inside = root.is_relative_to(disk / "studio")
-    return {
-        "root": root.name if inside else None,
-        "by": choice.chosen_by,
-        "notes": list(choice.notes),
-    }
+    return {"root": root.name if inside else None, "by": choice.chosen_by, "notes": list(choice.notes)}
 
 
 def in_shared_space(disk: Path, deny: str | None = None) -> dict[str, Any]:
@@ -82,9 +78,7 @@ def run(case: str, disk: Path) -> dict[str, Any]:
     """One case."""
     for name in ("STATE", "CACHE", "CONFIG", "DATA"):
         os.environ[f"XDG_{name}_HOME"] = str(disk / name.lower())
-    for name in [
-        name for name in os.environ if name.startswith(("AWS_", "SAGEMAKER_", "HYPERPOD"))
-    ]:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "SAGEMAKER_", "HYPERPOD"))]:
         del os.environ[name]
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["HYPERPOD_CONFIG"] = str(disk / "config.toml")

@@ -61,14 +61,7 @@ async def submit(hyperpod: Hyperpod, disk: Path, trouble: str, at: str) -> dict[
         await hyperpod.submitter.submit(request)
     run = await asyncio.wait_for(hyperpod.runs.wait("run-1"), 60)
     ran = len(marks.read_text().split()) if marks.exists() else 0
-    return {
-        "code": code,
-        "exit_code": exit_code,
-        "listed": listed,
-        "left": left,
-        "then": what(run),
-        "ran": ran,
-    }
+    return {"code": code, "exit_code": exit_code, "listed": listed, "left": left, "then": what(run), "ran": ran}
 
 
 if __name__ == "__main__":

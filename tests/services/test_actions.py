@@ -47,9 +47,7 @@ async def test_the_journal_holds_what_was_done(
     monkeypatch.undo()
 
 
-async def test_a_change_is_in_the_journal_once_it_was_made(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_change_is_in_the_journal_once_it_was_made(place: Place, monkeypatch: pytest.MonkeyPatch):
     run_id = await place.submit("sleep 60")
     await place.until(run_id, lambda run: run.state == "running")
     with pytest.raises(UnsupportedError):
@@ -79,19 +77,13 @@ async def test_jobs_that_are_no_runs_are_the_engines(place: Place, monkeypatch: 
     class Acting:
         covers_runs = False
 
-        async def act_on_jobs(
-            self, action: ActionKind, jobs: Any, change: Any = None
-        ) -> list[JobResult]:
+        async def act_on_jobs(self, action: ActionKind, jobs: Any, change: Any = None) -> list[JobResult]:
             told.append((action, list(jobs), change))
             return [JobResult(job) for job in jobs]
 
     monkeypatch.setattr(LocalOrchestrator, "job_actions", Acting())
     results = await place.hyperpod.act_on_jobs("local", "hold", ["7", "8_[1-3]", "-x", "7"])
-    assert [(one.scheduler_id, one.error is None) for one in results] == [
-        ("7", True),
-        ("8_[1-3]", True),
-        ("-x", False),
-    ]
+    assert [(one.scheduler_id, one.error is None) for one in results] == [("7", True), ("8_[1-3]", True), ("-x", False)]
     assert told == [("hold", ["7", "8_[1-3]"], None)]
 
 

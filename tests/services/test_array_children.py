@@ -65,9 +65,7 @@ def test_a_child_that_ended_is_not_looked_at_again(partition: Partition, ended: 
     assert view_of(bundle, bundle.read(), ArrayFacts(ended=other)).children == first.children
 
 
-def test_a_child_that_the_scheduler_speaks_of_is_looked_at(
-    partition: Partition, ended: EndedChildren
-):
+def test_a_child_that_the_scheduler_speaks_of_is_looked_at(partition: Partition, ended: EndedChildren):
     bundle = array(partition, f"0-{MANY - 1}", MANY)
     assert view_of(bundle, bundle.read(), ArrayFacts(ended=ended)).state == "failed"
     word = Observation(time=time.time(), observer="test", state="waiting", scheduler_id="m:array_7")
@@ -78,9 +76,7 @@ def test_a_child_that_the_scheduler_speaks_of_is_looked_at(
     assert not run.status.ended
 
 
-def test_a_list_that_runs_out_of_time_goes_on_with_the_next(
-    partition: Partition, ended: EndedChildren
-):
+def test_a_list_that_runs_out_of_time_goes_on_with_the_next(partition: Partition, ended: EndedChildren):
     bundle = array(partition, f"0-{MANY - 1}", MANY)
     run = view_of(bundle, bundle.read(), ArrayFacts(ended=ended, seconds=-1.0))
     assert (run.children, run.state) == ({"unknown": MANY}, "running")
@@ -90,9 +86,7 @@ def test_a_list_that_runs_out_of_time_goes_on_with_the_next(
     assert ((run.children or {})["succeeded"], run.state) == (MANY - 1, "failed")
 
 
-def test_the_size_that_a_record_claims_costs_nothing(
-    partition: Partition, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_size_that_a_record_claims_costs_nothing(partition: Partition, monkeypatch: pytest.MonkeyPatch):
     """By the number of folders that are opened, not by the clock."""
     opened = 0
     open_folder = descent.opened_folder

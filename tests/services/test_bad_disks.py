@@ -24,9 +24,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object
 
     def run(case: str) -> dict[str, object]:
         place: Path = folders[case] / "disk"
-        found: dict[str, object] = on_small_disk(
-            "tests.services.small_disk", case, place, options="size=4m,mode=755"
-        )
+        found: dict[str, object] = on_small_disk("tests.services.small_disk", case, place, options="size=4m,mode=755")
         return found
 
     with ThreadPoolExecutor(3) as pool:

@@ -77,9 +77,7 @@ async def test_what_preflight_refuses_leaves_nothing(place, spec, code):
     assert await place.listed() == []
 
 
-@pytest.mark.parametrize(
-    "source", [{"kind": "script", "path": "none.py"}, {"kind": "notebook", "path": "none.ipynb"}]
-)
+@pytest.mark.parametrize("source", [{"kind": "script", "path": "none.py"}, {"kind": "notebook", "path": "none.ipynb"}])
 async def test_what_cannot_be_captured_leaves_nothing(place, source):
     with pytest.raises(InvalidInputError):
         await place.submit(run_id="run-1", source=source)
@@ -154,9 +152,7 @@ async def test_a_lost_answer_and_the_same_process_sends_it_again(place, moody, b
     assert marks.read_text() == "x\n"
 
 
-async def test_waiting_for_a_run_that_was_sent_again_does_not_stop_at_its_first_failure(
-    place, moody
-):
+async def test_waiting_for_a_run_that_was_sent_again_does_not_stop_at_its_first_failure(place, moody):
     moody.trouble = UnreachableError("the line broke")
     with pytest.raises(UnreachableError):
         await place.submit(run_id="run-1")
@@ -174,9 +170,7 @@ def test_broken_off_in_a_process_that_lives_on(home, monkeypatch, step, error):
     """As an interrupt in a notebook's kernel does."""
     place = Place(home)
     marks = home / "marks"
-    request = place.request(
-        f"echo x >> {marks}", run_id="run-1", environment={"python": "/usr/bin/python3"}
-    )
+    request = place.request(f"echo x >> {marks}", run_id="run-1", environment={"python": "/usr/bin/python3"})
 
     def on_step(done: Step) -> None:
         if done == step:

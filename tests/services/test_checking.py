@@ -10,12 +10,7 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from hyperpod_jlab.run.preflight import (
-    check_secret_values,
-    launcher_findings,
-    time_findings,
-    variable_findings,
-)
+from hyperpod_jlab.run.preflight import check_secret_values, launcher_findings, time_findings, variable_findings
 
 
 @pytest.mark.parametrize(
@@ -33,12 +28,8 @@ def test_a_command_in_many_processes_is_warned_of(spec: dict[str, Any], codes: l
     assert [finding.code for finding in found] == codes
 
 
-@pytest.mark.parametrize(
-    ("limit", "minutes"), [(None, None), ("1", 60), (10, 600), ("59s", 3540), ("1m", None)]
-)
-def test_seconds_that_may_be_meant_as_minutes_are_warned_of(
-    limit: str | int | None, minutes: int | None
-) -> None:
+@pytest.mark.parametrize(("limit", "minutes"), [(None, None), ("1", 60), (10, 600), ("59s", 3540), ("1m", None)])
+def test_seconds_that_may_be_meant_as_minutes_are_warned_of(limit: str | int | None, minutes: int | None) -> None:
     source = {"kind": "command", "command": "true"}
     found = time_findings(parse(JobSpec, {"source": source, "time_limit": limit}))
     assert [fix.set["time_limit"] for finding in found for fix in finding.fixes] == (
@@ -93,13 +84,7 @@ def test_all_references_are_in_one_warning_and_its_hints_fit_them() -> None:
 
 @pytest.mark.parametrize("value", ["half\ud800", "nul\0"])
 def test_a_value_that_no_variable_can_have_is_refused_and_not_repeated(value):
-    spec = parse(
-        JobSpec,
-        {
-            "source": {"kind": "command", "command": "true"},
-            "environment": {"secrets": {"KEY": ""}},
-        },
-    )
+    spec = parse(JobSpec, {"source": {"kind": "command", "command": "true"}, "environment": {"secrets": {"KEY": ""}}})
     with pytest.raises(InvalidInputError) as caught:
         check_secret_values(spec, {"KEY": value})
     assert caught.value.code == "bad_secret"

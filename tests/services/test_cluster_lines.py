@@ -86,9 +86,7 @@ def by_name(clusters):
 async def test_one_that_hangs_keeps_nobody_from_the_others(beside):
     hyperpod, far = beside
     begin = time.monotonic()
-    first, second = await asyncio.gather(
-        hyperpod.clusters.configured(0.3), hyperpod.clusters.configured(0.3)
-    )
+    first, second = await asyncio.gather(hyperpod.clusters.configured(0.3), hyperpod.clusters.configured(0.3))
     assert time.monotonic() - begin > 0.25
     for found in (by_name(first), by_name(second)):
         assert found["local"].state == "up"

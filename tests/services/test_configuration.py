@@ -29,10 +29,7 @@ def refused(files: list[Path] | None = None) -> InvalidInputError:
 
 
 def test_files_in_the_order_in_which_they_count(home, monkeypatch):
-    assert config_files() == [
-        Path("/etc/hyperpod-jlab/config.toml"),
-        home / "config" / "hyperpod-jlab" / "config.toml",
-    ]
+    assert config_files() == [Path("/etc/hyperpod-jlab/config.toml"), home / "config" / "hyperpod-jlab" / "config.toml"]
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", "/home/ada")
     assert config_files()[1] == Path("/home/ada/.config/hyperpod-jlab/config.toml")
@@ -54,9 +51,7 @@ def test_later_files_go_over_earlier_ones_key_by_key(tmp_path):
         'default_cluster = "ml"\n[storage]\npath = "/a"\nshared = true\n'
         '[clusters.ml]\norchestrator = "slurm"\nuser = "ubuntu"\nlogin_nodes = ["1", "2"]\n'
     )
-    second.write_text(
-        '[storage]\npath = "/b"\n[clusters.ml]\nlogin_nodes = ["3"]\n[clusters.local]\nslots = 3\n'
-    )
+    second.write_text('[storage]\npath = "/b"\n[clusters.ml]\nlogin_nodes = ["3"]\n[clusters.local]\nslots = 3\n')
     settings = load_settings([first, tmp_path / "missing.toml", second])
     assert settings.default_cluster == "ml"
     assert (settings.storage.path, settings.storage.shared) == ("/b", True)

@@ -45,9 +45,7 @@ async def test_too_many_together_are_refused(with_patterns: Place) -> None:
         await with_patterns.hyperpod.submitter.preview(with_patterns.request(metric_patterns=own))
 
 
-async def test_the_same_submit_after_a_change_of_the_configuration_is_the_same_run(
-    with_patterns: Place,
-) -> None:
+async def test_the_same_submit_after_a_change_of_the_configuration_is_the_same_run(with_patterns: Place) -> None:
     hyperpod = with_patterns.hyperpod
     first = await hyperpod.submitter.submit(with_patterns.request(run_id="once"))
     plan = with_patterns.partition.bundle(first) / "launch.json"

@@ -13,14 +13,7 @@ from hyperpod_jlab.clusters.service import Clusters, NodeList
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.config import CostConfig
 from hyperpod_jlab.core.cost import Execution, Price, Prices, Shape
-from hyperpod_jlab.core.records import (
-    AttemptRecords,
-    Head,
-    NodeRecord,
-    Observation,
-    ObservedState,
-    RunRecords,
-)
+from hyperpod_jlab.core.records import AttemptRecords, Head, NodeRecord, Observation, ObservedState, RunRecords
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.protocol import NativeFacts
 from hyperpod_jlab.features.cost.models import UsageCounter, Use, csv_rows, days_of
@@ -28,9 +21,7 @@ from hyperpod_jlab.run.cost import Estimate, estimate_of, executions_of, limit_f
 
 HOUR, DAY = 3600.0, 86_400.0
 P5, G5 = Shape("p5", 192, 8), Shape("g5", 32, 1)
-PRICES = Prices(
-    "USD", {"p5": [Price("p5", 100, "configuration")], "g5": [Price("g5", 3, "configuration")]}
-)
+PRICES = Prices("USD", {"p5": [Price("p5", 100, "configuration")], "g5": [Price("g5", 3, "configuration")]})
 
 
 NATIVE = JobSpec.model_validate({"source": {"kind": "native", "path": "job.sbatch"}})
@@ -126,9 +117,7 @@ def estimate(per_hour: float | None, at_most: float | None, gpu_hours: float | N
 )
 def test_limits(config: dict[str, Any], found: Estimate, code: str | None) -> None:
     limits = CostConfig.model_validate(config)
-    assert [one.code for one in limit_findings(found, limits, accepted=False)] == (
-        [code] if code else []
-    )
+    assert [one.code for one in limit_findings(found, limits, accepted=False)] == ([code] if code else [])
     for one in limit_findings(found, limits, accepted=False):
         if code != "cost_unknown":
             assert ("may use" in one.message) is ("GPU-hours" in one.message)
@@ -190,12 +179,8 @@ def test_executions_by_records(
         pytest.param("waiting", 30, id="it waits for its next attempt"),
     ],
 )
-def test_a_child_that_could_not_record_its_end_is_charged_until_then(
-    state: ObservedState, stop: float | None
-) -> None:
-    seen = Observation(
-        time=30, observer="local", state=state, attempt=1, verdict="FAILED" if stop else None
-    )
+def test_a_child_that_could_not_record_its_end_is_charged_until_then(state: ObservedState, stop: float | None) -> None:
+    seen = Observation(time=30, observer="local", state=state, attempt=1, verdict="FAILED" if stop else None)
     attempts = (AttemptRecords(1, nodes=(node(0, 7, None),)),)
     records = RunRecords(HEAD, attempts=attempts, observations=(seen,))
     (found,) = executions_of(records, GPUS, ended=False)

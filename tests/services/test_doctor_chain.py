@@ -58,9 +58,7 @@ async def test_what_needs_a_failed_step_is_not_looked_at_and_names_the_first():
 
 async def test_a_warning_and_a_step_with_nothing_to_say_hold_nobody_up():
     found = await walk(
-        step("a", saying(warn("little room"))),
-        step("b", saying(None)),
-        step("c", saying(ok("well")), "a", "b"),
+        step("a", saying(warn("little room"))), step("b", saying(None)), step("c", saying(ok("well")), "a", "b")
     )
     assert [(key, check.level) for key, check in found.items()] == [("a", "warn"), ("c", "ok")]
 
@@ -77,9 +75,7 @@ async def test_a_dead_step_ends_in_time_and_the_others_go_on():
 async def test_all_steps_together_are_bounded():
     begin = time.monotonic()
     found = await walk(
-        *(step(key, never) for key in "abc"),
-        step("d", saying(ok("well"))),
-        chain=CheckChain(seconds=0.3),
+        *(step(key, never) for key in "abc"), step("d", saying(ok("well"))), chain=CheckChain(seconds=0.3)
     )
     assert time.monotonic() - begin < 2
     assert {check.level for check in found.values()} == {"unknown"}
@@ -87,12 +83,8 @@ async def test_all_steps_together_are_bounded():
 
 
 async def test_a_right_that_is_missing_is_unknown_and_an_admins():
-    denied = DeniedError(
-        "you do not have the permission ec2:X", code="missing_right", hint="grant ec2:X", detail={}
-    )
-    found = await walk(
-        step("a", raising(denied)), step("b", raising(UnreachableError("gone", hint="wait")))
-    )
+    denied = DeniedError("you do not have the permission ec2:X", code="missing_right", hint="grant ec2:X", detail={})
+    found = await walk(step("a", raising(denied)), step("b", raising(UnreachableError("gone", hint="wait"))))
     assert (found["a"].level, found["a"].fix, found["a"].who) == ("unknown", "grant ec2:X", "admin")
     assert (found["b"].level, found["b"].fix, found["b"].who) == ("fail", "wait", "you")
 

@@ -67,11 +67,7 @@ async def test_the_same_id_with_another_spec_is_refused(place, other):
     await place.submit("true", run_id="run-1")
     with pytest.raises(ConflictError) as caught:
         await place.submit(**{"command": "true", "run_id": "run-1", **other})
-    assert (caught.value.code, caught.value.status, caught.value.exit_code) == (
-        "run_id_taken",
-        409,
-        2,
-    )
+    assert (caught.value.code, caught.value.status, caught.value.exit_code) == ("run_id_taken", 409, 2)
     await place.ended("run-1")
 
 
@@ -101,9 +97,7 @@ async def test_killed_at_each_step(place, marks):
     for step in ("sent", "recorded"):
         assert (await place.ended(names[step])).state == "succeeded"
     for step in STEPS:
-        assert (
-            await place.submit(mark(marks, step), run_id=names[step], stop_grace=10) == names[step]
-        )
+        assert await place.submit(mark(marks, step), run_id=names[step], stop_grace=10) == names[step]
         run = await place.ended(names[step])
         assert (run.state, len(run.status.attempts)) == ("succeeded", 1), step
     assert {step: times(marks, step) for step in STEPS} == dict.fromkeys(STEPS, 1)
@@ -115,9 +109,7 @@ async def test_killed_at_random_moments(place, marks):
     moments = [dice.uniform(0, 0.35) for _ in range(20)]
     for begin in range(0, 20, 5):
         batch = range(begin, begin + 5)
-        senders = [
-            Submitting(f"run-{n}", mark(marks, f"w{n}"), die_after=moments[n]) for n in batch
-        ]
+        senders = [Submitting(f"run-{n}", mark(marks, f"w{n}"), die_after=moments[n]) for n in batch]
         assert {answer.code for answer in all_at_once(senders)} == {-9}
         for number in batch:
             run_id = f"run-{number}"

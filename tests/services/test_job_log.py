@@ -65,9 +65,7 @@ def test_old_rows_are_forgotten_and_a_damaged_file_is_begun_anew(cache: Path) ->
     assert seen(log) == [("a", "succeeded", 20.0)]
 
 
-def test_without_a_folder_nothing_is_noted_and_nothing_fails(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_folder_nothing_is_noted_and_nothing_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(file))

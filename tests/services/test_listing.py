@@ -235,9 +235,7 @@ async def test_a_damaged_one_that_is_mended_is_itself_again(place):
     assert (await place.hyperpod.runs.list()).runs[0].state == "succeeded"
 
 
-@pytest.mark.parametrize(
-    "name", ["submission.json", "status/attempt-1/node-0.json", "status/claim.json"]
-)
+@pytest.mark.parametrize("name", ["submission.json", "status/attempt-1/node-0.json", "status/claim.json"])
 async def test_a_damaged_record_makes_an_open_run_unknown(place, name):
     bundle = make_bundle(place.partition, "run-1")
     (bundle.folder / "status/attempt-1/node-0.json").unlink(missing_ok=True)
@@ -375,10 +373,7 @@ async def test_a_cluster_that_does_not_answer_makes_its_open_runs_unknown(place)
     one = await place.hyperpod.runs.get("open")
     assert one.status.reason == "local does not answer: no route to host"
     why = await place.hyperpod.runs.explain_wait("open")
-    assert (
-        why.reason
-        == "whether it is waiting is unknown now: local does not answer: no route to host"
-    )
+    assert why.reason == "whether it is waiting is unknown now: local does not answer: no route to host"
     assert why.reason_code == "unreachable"
     engine.deaf = False
     assert (await place.hyperpod.runs.get("open")).state == "waiting"

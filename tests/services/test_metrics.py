@@ -13,13 +13,7 @@ import pytest
 from hyperpod_jlab.cli.numbers import format_alarm, format_row
 from hyperpod_jlab.core.metric_names import main_name, order_names
 from hyperpod_jlab.run import metrics as module
-from hyperpod_jlab.run.metrics import (
-    MetricSummary,
-    MetricValue,
-    Progress,
-    RunAlarm,
-    RunMetrics,
-)
+from hyperpod_jlab.run.metrics import MetricSummary, MetricValue, Progress, RunAlarm, RunMetrics
 
 
 class Bundle:
@@ -59,11 +53,7 @@ def test_series_of_ranks_and_attempts(bundle: Bundle) -> None:
     assert metrics.refresh()
     assert not metrics.refresh()
     found = [(one.rank, one.attempt, one.points) for one in metrics.read(["loss"])[0]]
-    assert found == [
-        (0, 1, [(1, 1001.0, 2.5)]),
-        (0, 2, [(1, 1001.0, 2.25)]),
-        (1, 1, [(1, 1001.0, 2.75)]),
-    ]
+    assert found == [(0, 1, [(1, 1001.0, 2.5)]), (0, 2, [(1, 1001.0, 2.25)]), (1, 1, [(1, 1001.0, 2.75)])]
 
 
 def test_a_cursor_gives_what_came_since_and_one_of_another_reader_gives_all(bundle: Bundle) -> None:
@@ -74,10 +64,7 @@ def test_a_cursor_gives_what_came_since_and_one_of_another_reader_gives_all(bund
     bundle.write(numbers(2, loss=2.0), numbers(2, rank=3, loss=9.0))
     metrics.refresh()
     since = metrics.read(cursor=cursor)[0]
-    assert [(one.rank, one.points) for one in since] == [
-        (0, [(2, 1002.0, 2.0)]),
-        (3, [(2, 1002.0, 9.0)]),
-    ]
+    assert [(one.rank, one.points) for one in since] == [(0, [(2, 1002.0, 2.0)]), (3, [(2, 1002.0, 9.0)])]
     assert metrics.read(cursor=metrics.cursor)[0] == []
     other = bundle.open()
     other.refresh()
@@ -134,9 +121,7 @@ def test_what_is_thinned_out_in_blocks_is_what_it_was_before(bundle: Bundle) -> 
     assert {31, 32, 9000, 9099} <= steps()
 
 
-def test_memory_has_a_limit_and_the_newest_stays(
-    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_has_a_limit_and_the_newest_stays(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_OWN", dataclasses.replace(module._OWN, points=1000))
     bundle.write(*(numbers(step, loss=1.0, accuracy=0.5) for step in range(5000)))
     metrics = bundle.open()
@@ -241,28 +226,20 @@ def test_a_row_has_the_number_the_time_left_and_the_alarms() -> None:
     assert format_row(MetricSummary()) == ""
     assert format_row(MetricSummary(loss)) == "loss 2.314"
     assert format_row(MetricSummary(loss, Progress(7, 100, 720.0))) == "loss 2.314, 12m 00s left"
-    assert format_row(MetricSummary(loss, Progress(7, 100, None), alarms)) == (
-        "loss 2.314, alarm nan, alarm hang"
-    )
+    assert format_row(MetricSummary(loss, Progress(7, 100, None), alarms)) == ("loss 2.314, alarm nan, alarm hang")
 
 
 @pytest.mark.parametrize(
     ("rank", "message", "text"),
     [
-        (
-            1,
-            "silent for 7 s; behind step 20: rank 1",
-            "silent for 7 s; behind step 20: rank 1",
-        ),
+        (1, "silent for 7 s; behind step 20: rank 1", "silent for 7 s; behind step 20: rank 1"),
         (5, "behind step 20: rank 1, 5", "behind step 20: rank 1, 5"),
         (1, "behind step 20: rank 12", "rank 1: behind step 20: rank 12"),
         (1, "takes 2 s a step (1 more rank)", "rank 1: takes 2 s a step (1 more rank)"),
         (None, "the last step is 3", "the last step is 3"),
     ],
 )
-def test_an_alarm_names_its_rank_once_and_when_it_began(
-    rank: int | None, message: str, text: str
-) -> None:
+def test_an_alarm_names_its_rank_once_and_when_it_began(rank: int | None, message: str, text: str) -> None:
     alarm = RunAlarm("hang", message, rank, 1000.0)
     assert format_alarm(alarm) == f"hang: {text} (began 1970-01-01T00:16:40.000Z)"
 

@@ -30,10 +30,7 @@ def test_a_private_one_is_not_taken_in_a_shared_space(tmp_path):
     found = chosen(tmp_path, "shared")
     assert (found["root"], found["again"]) == ("b", "b")
     (note,) = found["notes"]
-    assert (
-        "/studio/a cannot be used in this shared space: it is the private partition of alice"
-        in note
-    )
+    assert "/studio/a cannot be used in this shared space: it is the private partition of alice" in note
     assert (found["calls"], found["calls_again"]) == (2, 0)  # SageMaker's answer is kept
 
 

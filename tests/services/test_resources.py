@@ -11,22 +11,11 @@ from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.run.overview import read_overview
 from hyperpod_jlab.run.resources import MAX_NODES, MAX_POINTS, read_log_folders, read_resources
 
-HEAD = {
-    "format": 1,
-    "cpus": 4,
-    "memory": 1000,
-    "gpus": [{"index": 0, "name": "H100", "memory": 80}],
-}
+HEAD = {"format": 1, "cpus": 4, "memory": 1000, "gpus": [{"index": 0, "name": "H100", "memory": 80}]}
 
 
 def sample(time: float, memory: int = 1) -> dict[str, object]:
-    return {
-        "time": time,
-        "cpu": 0.5,
-        "memory": 400,
-        "ranks": [[0, 1.0, memory], [1, None, 7]],
-        "gpus": [[0, 50.0, 40]],
-    }
+    return {"time": time, "cpu": 0.5, "memory": 400, "ranks": [[0, 1.0, memory], [1, None, 7]], "gpus": [[0, 50.0, 40]]}
 
 
 @pytest.fixture
@@ -130,16 +119,11 @@ async def test_a_run_that_is_not_there(place):
 async def test_the_ranks_of_a_run_and_what_became_of_them(place):
     # Rank 1 fails once rank 0 is there, which the launcher then ends.
     command = 'touch "$RANK"; until [ -e 0 ] && [ -e 1 ]; do sleep 0.1; done; [ "$RANK" = 0 ] && exec sleep 60; exit 3'
-    run_id = await place.submit(
-        command, launcher="python", resources={"processes_per_node": 2}, time_limit=600
-    )
+    run_id = await place.submit(command, launcher="python", resources={"processes_per_node": 2}, time_limit=600)
     await place.ended(run_id)
     overview = read_overview(place.hyperpod.runs.bundle(run_id))
     assert (overview.time_limit, overview.attempt) == (600, 1)
-    assert [(one.rank, one.state, one.exit_code) for one in overview.ranks] == [
-        (0, "stopped", 143),
-        (1, "failed", 3),
-    ]
+    assert [(one.rank, one.state, one.exit_code) for one in overview.ranks] == [(0, "stopped", 143), (1, "failed", 3)]
     (phases,) = overview.attempts
     times = [phases.started_at, phases.ranks_started_at, phases.ended_at]
     known = [time for time in times if time is not None]

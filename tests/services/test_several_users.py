@@ -54,11 +54,7 @@ def told(work: Any) -> Any:
 def listed(folder: Path, who: str, shared: bool = True, **wanted: Any) -> Any:
     def look() -> Any:
         found = told(hyperpod(folder, shared, who).runs.list(RunFilter(**wanted)))
-        return (
-            found
-            if isinstance(found, tuple)
-            else sorted((run.run_id, run.user, run.state) for run in found.runs)
-        )
+        return found if isinstance(found, tuple) else sorted((run.run_id, run.user, run.state) for run in found.runs)
 
     return look
 
@@ -133,13 +129,7 @@ def test_somebody_elses_private_partition(folder):
 
 @pytest.mark.parametrize(
     ("where", "mode"),
-    [
-        ("", 0o700),
-        ("", 0o000),
-        (".hyperpod", 0o700),
-        (".hyperpod/runs", 0o700),
-        (".hyperpod/runs", 0o744),
-    ],
+    [("", 0o700), ("", 0o000), (".hyperpod", 0o700), (".hyperpod/runs", 0o700), (".hyperpod/runs", 0o744)],
 )
 def test_every_command_tells_in_words_that_somebody_elses_partition_is_closed(folder, where, mode):
     partition = Partition(folder / "fsx")
@@ -149,9 +139,7 @@ def test_every_command_tells_in_words_that_somebody_elses_partition_is_closed(fo
     (partition.root / where).chmod(mode)
     config = folder / "config.toml"
     python = "/usr/bin/python3"  # the tests' own may lie where only root may look
-    config.write_text(
-        f"[storage]\npath = '{partition.root}'\n[clusters.local]\npython = '{python}'\n"
-    )
+    config.write_text(f"[storage]\npath = '{partition.root}'\n[clusters.local]\npython = '{python}'\n")
     os.environ["HYPERPOD_CONFIG"] = str(config)
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache" / "other")
     commands = ["runs", "show mine", "show last", "logs mine", "cancel mine", "clone mine"]

@@ -66,9 +66,7 @@ async def test_a_run_that_fails_has_failed(tiny: Session) -> None:
 
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "requeue"])
-async def test_actions_are_refused_and_leave_nothing_in_the_journal(
-    tiny: Session, action: ActionKind
-) -> None:
+async def test_actions_are_refused_and_leave_nothing_in_the_journal(tiny: Session, action: ActionKind) -> None:
     run_id = await tiny.submit("sleep 60")
     await tiny.running(run_id)
     with pytest.raises(UnsupportedError) as caught:

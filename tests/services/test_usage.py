@@ -89,9 +89,7 @@ class TestMemory:
         assert written(place, run_id)["nodes"] == 1
 
     @pytest.mark.parametrize("answer", [None, UnreachableError("down", code="down")])
-    async def test_what_the_cluster_does_not_say_yet_is_not_remembered(
-        self, place, answer, monkeypatch
-    ):
+    async def test_what_the_cluster_does_not_say_yet_is_not_remembered(self, place, answer, monkeypatch):
         run_id = await place.submit("exit 4")
         await place.ended(run_id)
 

@@ -24,10 +24,7 @@ class Asked:
             "storage": str(slurm.partition_on_nodes / partition.root.relative_to(slurm.partition)),
             "python": slurm.python_on_nodes,
         }
-        here = {
-            "commands": str(slurm.folder / "bin"),
-            "slurm_conf": slurm.environment["SLURM_CONF"],
-        }
+        here = {"commands": str(slurm.folder / "bin"), "slurm_conf": slurm.environment["SLURM_CONF"]}
         data = common | (config if "transport" in config else here | config)
         self.partition = partition
         self.engine = SlurmOrchestrator("slurm", SlurmCluster.model_validate(data), partition)

@@ -119,18 +119,14 @@ class SlurmTestbed:
             timeout=timeout,
         )
 
-    def exec(
-        self, host: str, *args: str | Path, user: str | None = None, timeout: float = 60
-    ) -> str:
+    def exec(self, host: str, *args: str | Path, user: str | None = None, timeout: float = 60) -> str:
         """The same; returns what it prints, raises when it fails."""
         done = self.run(host, *args, user=user, timeout=timeout)
         if done.returncode != 0:
             raise RuntimeError(f"{args} on {host}: {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def ssh(
-        self, host: str, *args: str, user: str = "root", timeout: float = 60
-    ) -> subprocess.CompletedProcess[str]:
+    def ssh(self, host: str, *args: str, user: str = "root", timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Runs a command on a login node as a user would, by ssh from this machine."""
         return subprocess.run(
             ["ssh", "-F", self.ssh_config, "-o", "BatchMode=yes", f"{user}@{host}", *args],
@@ -239,9 +235,7 @@ def install(version: str) -> None:
     command: list[str | Path] = [INSTALL, "--trixie", root] if root else [INSTALL]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
-        raise RuntimeError(
-            f"Slurm {version} is not installed and cannot be: {done.stdout}{done.stderr}"
-        )
+        raise RuntimeError(f"Slurm {version} is not installed and cannot be: {done.stdout}{done.stderr}")
     if os.getuid() != 0:
         raise RuntimeError("The tests on a real Slurm need root: it takes namespaces and users.")
 

@@ -37,9 +37,7 @@ def slurm(slurm_cluster: SlurmTestbed) -> Iterator[SlurmTestbed]:
 def slurm_start(slurm_version: str) -> Iterator[Callable[..., SlurmTestbed]]:
     """Starts clusters of the test's own: ``slurm_start("--preempt", "--min-job-age", "2", on_nodes=["node1"])``."""
     with ExitStack() as stack:
-        yield lambda *options, **more: stack.enter_context(
-            ONE.only(running(*options, version=slurm_version, **more))
-        )
+        yield lambda *options, **more: stack.enter_context(ONE.only(running(*options, version=slurm_version, **more)))
 
 
 @pytest.fixture(params=["here", "ssh"])

@@ -46,9 +46,7 @@ def start_now(cluster: SlurmTestbed, job: str) -> None:
 
 
 @pytest.fixture
-async def sessions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Callable[..., SlurmSession]]:
+async def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., SlurmSession]]:
     """Makes sessions on clusters, closed after the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     made: list[SlurmSession] = []

@@ -29,10 +29,7 @@ def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) ->
     if transport == "here":
         way["slurm_conf"] = cluster.environment["SLURM_CONF"]
     else:
-        way = {
-            "login_nodes": first_first(cluster.login_hosts),
-            "ssh_config": str(cluster.ssh_config),
-        }
+        way = {"login_nodes": first_first(cluster.login_hosts), "ssh_config": str(cluster.ssh_config)}
     slurm = {
         "orchestrator": "slurm",
         "transport": transport,
@@ -41,11 +38,7 @@ def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) ->
         **way,
         **more,
     }
-    data = {
-        "default_cluster": CLUSTER,
-        "storage": {"path": str(cluster.partition)},
-        "clusters": {CLUSTER: slurm},
-    }
+    data = {"default_cluster": CLUSTER, "storage": {"path": str(cluster.partition)}, "clusters": {CLUSTER: slurm}}
     return parse(Settings, data)
 
 

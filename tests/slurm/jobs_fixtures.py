@@ -21,9 +21,7 @@ def sbatch(cluster: SlurmTestbed, *options: str, user: str | None = None, wait: 
     words = ["sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 300"]
     job = cluster.exec("ctl", *words, *options, user=user).strip()
     end = time.monotonic() + DEADLINE
-    while wait and wait != (
-        state := cluster.exec("ctl", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
-    ):
+    while wait and wait != (state := cluster.exec("ctl", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()):
         assert time.monotonic() < end, f"job {job} is {state}, never {wait}"
         time.sleep(0.1)
     return job

@@ -97,9 +97,7 @@ class MonthOfJobs:
         nodes = draw.choice((1, 1, 1, 2, 4, 16))
         cpus, gpus = nodes * draw.randint(1, 96), nodes * draw.choice((0, 1, 2, 8))
         tres = f"1={cpus},2={nodes * 4000},3={2**64 - 2},4={nodes},5={cpus}"
-        (account, user), association = draw.choice(
-            [item for item in self._associations if item[1] != self._suspender]
-        )
+        (account, user), association = draw.choice([item for item in self._associations if item[1] != self._suspender])
         self._job += 1
         return {
             "mod_time": stop,

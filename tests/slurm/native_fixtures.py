@@ -12,9 +12,7 @@ from hyperpod_jlab.run.submit import Request, SubmitPreview
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 
-def request_for(
-    session: SlurmSession, text: str | bytes, name: str = "run.sbatch", **spec: Any
-) -> Request:
+def request_for(session: SlurmSession, text: str | bytes, name: str = "run.sbatch", **spec: Any) -> Request:
     """A script in the project's folder, and the request to send it."""
     data = text.encode() if isinstance(text, str) else text
     (session.folder / name).write_bytes(data)
@@ -22,9 +20,7 @@ def request_for(
     return Request(parse(JobSpec, given), base=session.folder)
 
 
-async def send(
-    session: SlurmSession, text: str | bytes, name: str = "run.sbatch", **spec: Any
-) -> str:
+async def send(session: SlurmSession, text: str | bytes, name: str = "run.sbatch", **spec: Any) -> str:
     """Write a script into the project's folder and send it; returns the run id."""
     return await session.hyperpod.submitter.submit(request_for(session, text, name, **spec))
 

@@ -21,9 +21,7 @@ def here(slurm_cluster: SlurmTestbed) -> Asked:
 def login(slurm_cluster: SlurmTestbed) -> Callable[..., Asked]:
     """Asked by a user of a login node: ``login("alice")``."""
 
-    def make(
-        user: str, folder: str = "preflight-ssh", *, shared: bool = False, mode: int = 0o755
-    ) -> Asked:
+    def make(user: str, folder: str = "preflight-ssh", *, shared: bool = False, mode: int = 0o755) -> Asked:
         partition = Partition(folder_of(slurm_cluster, f"{folder}-{shared}", mode), shared=shared)
         return Asked(
             slurm_cluster,

@@ -35,9 +35,7 @@ def record(version: str, commands: Path) -> None:
     """Ask a cluster anew."""
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
     for name, argv in _COMMANDS.items():
-        done = subprocess.run(
-            [commands / argv[0], *argv[1:]], env=environment, capture_output=True, check=True
-        )
+        done = subprocess.run([commands / argv[0], *argv[1:]], env=environment, capture_output=True, check=True)
         (FOLDER / f"{name}-{version}.txt").write_bytes(done.stdout)
 
 

@@ -76,9 +76,7 @@ class Accounted:
         self.failure: Callable[[Sequence[str]], CommandOutput | None] = lambda _: None
         """Called before each command; its answer is taken instead."""
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0) -> CommandOutput:
         self.calls.append(argv)
         answers = {
             "sacct": lambda: self._sacct(argv),

@@ -72,9 +72,7 @@ class Login:
         config = self.folder / "sshd_config"
         config.write_text("\n".join(lines) + "\n")
         self.process = subprocess.Popen(
-            [SSHD, "-D", "-f", config, "-E", self.folder / "log"],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
+            [SSHD, "-D", "-f", config, "-E", self.folder / "log"], stdin=subprocess.DEVNULL, start_new_session=True
         )
         end = time.monotonic() + 10
         while time.monotonic() < end:
@@ -210,7 +208,5 @@ def connection_of(ssh: Ssh, number: int = 0) -> int:
     """The process of the master that a login node's commands share."""
     socket = ssh._nodes[number]._socket
     assert socket is not None
-    told = subprocess.run(
-        ["ssh", "-O", "check", "-S", socket, "x"], capture_output=True, text=True, check=True
-    ).stderr
+    told = subprocess.run(["ssh", "-O", "check", "-S", socket, "x"], capture_output=True, text=True, check=True).stderr
     return int(told.partition("pid=")[2].partition(")")[0])

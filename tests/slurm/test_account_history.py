@@ -37,9 +37,7 @@ def parsed(*rows: SacctRow, own: str = "ana") -> list[Job]:
     return parse_history(text, "@@", own)
 
 
-async def read(
-    history: SlurmHistory, begin: float, end: float, user: str | None = None
-) -> list[Job]:
+async def read(history: SlurmHistory, begin: float, end: float, user: str | None = None) -> list[Job]:
     """All jobs of a period, or those of a user."""
     return [job async for part in history.jobs_between(begin, end, user) for job in part]
 
@@ -77,9 +75,7 @@ def test_a_row_has_all_that_the_accounting_knows() -> None:
         started_at=BEGIN,
         ends_at=BEGIN + 3600,
     )
-    assert [(one.full_name, one.total, one.accelerator) for one in job.resources] == [
-        ("gpu:h100", 2, True)
-    ]
+    assert [(one.full_name, one.total, one.accelerator) for one in job.resources] == [("gpu:h100", 2, True)]
 
 
 @pytest.mark.parametrize(
@@ -95,15 +91,9 @@ def test_a_row_has_all_that_the_accounting_knows() -> None:
         ({"State": "FAILED", "ExitCode": "0:9"}, {"reason_code": "RaisedSignal"}),
         ({"State": "REQUEUED"}, {"state": "cancelled", "reason_code": "requeued"}),
         ({"State": "RESIZING"}, {"state": "succeeded", "reason_code": "resized"}),
-        (
-            {"State": "PREEMPTED"},
-            {"state": "failed", "reason": "a job with a higher priority preempted it"},
-        ),
+        ({"State": "PREEMPTED"}, {"state": "failed", "reason": "a job with a higher priority preempted it"}),
         # Not ended.
-        (
-            {"State": "RUNNING", "End": "Unknown"},
-            {"state": "running", "ends_at": BEGIN + 7200.0},
-        ),
+        ({"State": "RUNNING", "End": "Unknown"}, {"state": "running", "ends_at": BEGIN + 7200.0}),
         (
             {"State": "RUNNING", "End": "Unknown", "TimelimitRaw": "UNLIMITED"},
             {"state": "running", "ends_at": None, "time_limit": None},
@@ -111,12 +101,7 @@ def test_a_row_has_all_that_the_accounting_knows() -> None:
         ({"State": "SUSPENDED", "End": "Unknown"}, {"state": "suspended"}),
         # Cancelled while waiting: sacct shows the end as start, or none.
         (
-            {
-                "State": "CANCELLED by 0",
-                "NodeList": "None assigned",
-                "AllocTRES": "",
-                "AllocCPUS": 0,
-            },
+            {"State": "CANCELLED by 0", "NodeList": "None assigned", "AllocTRES": "", "AllocCPUS": 0},
             {"started_at": None, "ends_at": BEGIN + 3600.0, "nodes": (), "cpus": None},
         ),
         (
@@ -137,14 +122,8 @@ def test_a_row_has_all_that_the_accounting_knows() -> None:
         ({"JobName": "a\nb\n"}, {"name": "a\nb\n", "queue": "dev"}),
         ({"JobName": f"a{FIELD}b"}, {"name": f"a{FIELD}b"}),
         # Other users' jobs are never our runs.
-        (
-            {"User": "bert", "Comment": "hyperpod:20261001-000000-abc123"},
-            {"mine": False, "run_id": None},
-        ),
-        (
-            {"Comment": "hyperpod:20261001-000000-abc123"},
-            {"run_id": "20261001-000000-abc123"},
-        ),
+        ({"User": "bert", "Comment": "hyperpod:20261001-000000-abc123"}, {"mine": False, "run_id": None}),
+        ({"Comment": "hyperpod:20261001-000000-abc123"}, {"run_id": "20261001-000000-abc123"}),
     ],
 )
 def test_rows(values: dict[str, str | int], expected: dict[str, object]) -> None:
@@ -172,20 +151,7 @@ def test_an_answer_that_was_cut_off_is_an_error(cut: int) -> None:
 def node(name: str, gres: str) -> SlurmNode:
     """A node of sinfo with these devices."""
     _, delimiter = nodes_command()
-    plain = [
-        name,
-        "idle",
-        "0/8/0/8",
-        "0.0",
-        "1000",
-        "0",
-        "(null)",
-        gres,
-        "",
-        "root",
-        "Unknown",
-        "dev",
-    ]
+    plain = [name, "idle", "0/8/0/8", "0.0", "1000", "0", "(null)", gres, "", "root", "Unknown", "dev"]
     text = f"c{delimiter}{FIELD.join(plain)}{delimiter}{delimiter}{delimiter}\n"
     return parse_nodes(text, delimiter)[name]
 
@@ -228,9 +194,7 @@ def after(seconds: int, **values: str | int) -> SacctRow:
         ([sacct_row(JobID="7+0", JobIDRaw=7), after(1, JobID="7+1", JobIDRaw=8)], [False, False]),
     ],
 )  # fmt: skip
-def test_executions_that_another_one_followed(
-    rows: Sequence[SacctRow], repeated: list[bool]
-) -> None:
+def test_executions_that_another_one_followed(rows: Sequence[SacctRow], repeated: list[bool]) -> None:
     executions = to_executions(parsed(*reversed(rows)), {})
     assert [execution.repeated for execution in executions] == repeated
     assert [one.started_at for one in executions] == sorted(one.started_at for one in executions)
@@ -245,9 +209,7 @@ def test_an_execution_that_runs_has_no_end() -> None:
     ("gres", "accelerators"),
     [("gpu:h100:8,shard:h100:32", 1.0), ("gpu:8,shard:8", 4.0), ("shard:8", 0.0), ("(null)", 0.0)],
 )
-def test_shards_are_fractions_of_gpus_where_the_node_is_known(
-    gres: str, accelerators: float
-) -> None:
+def test_shards_are_fractions_of_gpus_where_the_node_is_known(gres: str, accelerators: float) -> None:
     [execution] = to_executions(parsed(sacct_row(AllocTRES=SHARED)), {"gpu1": node("gpu1", gres)})
     assert execution.accelerators == accelerators
     [unknown] = to_executions(parsed(sacct_row(AllocTRES=SHARED)), {})
@@ -356,9 +318,7 @@ async def test_times_are_asked_for_in_unix_seconds() -> None:
 
 
 async def test_jobs_of_one_user_are_asked_for_by_the_name() -> None:
-    cluster = Accounted(
-        [sacct_row(JobID="1", User="bert"), sacct_row(JobID="2"), sacct_row(JobID="3", User="bert")]
-    )
+    cluster = Accounted([sacct_row(JobID="1", User="bert"), sacct_row(JobID="2"), sacct_row(JobID="3", User="bert")])
     history, _ = history_of(cluster)
     jobs = await read(history, BEGIN, BEGIN + DAY, "bert")
     assert sorted(job.scheduler_id for job in jobs) == ["1", "3"]
@@ -376,9 +336,7 @@ async def test_an_unknown_user_has_no_jobs_and_a_note_says_so() -> None:
 # ------------------------------------------------------------------------- what goes wrong
 
 
-def fails(
-    program: str, message: str, code: int = 1, out: str = ""
-) -> Callable[[Sequence[str]], CommandOutput | None]:
+def fails(program: str, message: str, code: int = 1, out: str = "") -> Callable[[Sequence[str]], CommandOutput | None]:
     """What answers a command with an error."""
 
     def answer(argv: Sequence[str]) -> CommandOutput | None:

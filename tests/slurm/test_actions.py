@@ -48,9 +48,7 @@ def errors(results: list[JobResult]) -> list[str | None]:
 
 
 @pytest.fixture
-async def alice(
-    slurm: SlurmTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Hyperpod]:
+async def alice(slurm: SlurmTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hyperpod]:
     """The services of a user without rights over others' jobs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     hyperpod = make_hyperpod(slurm, "ssh", user="alice")
@@ -68,9 +66,7 @@ class TestRuns:
 
     @pytest.mark.both_transports
     async def test_limit_and_queue_of_what_waits(self, session: SlurmSession) -> None:
-        run_id = await session.submit(
-            "true", queue="dev", time_limit="10m", slurm={"flags": {"begin": "now+1hour"}}
-        )
+        run_id = await session.submit("true", queue="dev", time_limit="10m", slurm={"flags": {"begin": "now+1hour"}})
         run = await session.hyperpod.runs.act(run_id, "change", Change(2 * HOUR, "batch"))
         job = session.job_of(run)
         assert run.queue == "batch"
@@ -80,9 +76,7 @@ class TestRuns:
         written = session.hyperpod.runs.bundle(run_id).actions()[-1]
         assert (written.action, written.time_limit, written.queue) == ("change", 7200, "batch")
 
-    async def test_the_limit_of_what_runs_is_lowered_and_its_queue_stays(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_the_limit_of_what_runs_is_lowered_and_its_queue_stays(self, session: SlurmSession) -> None:
         run_id = await session.submit("sleep 300", queue="dev", time_limit="30m")
         run = await session.running(run_id)
         await session.hyperpod.runs.act(run_id, "change", Change(time_limit=1200))
@@ -120,9 +114,7 @@ class TestRuns:
     async def test_of_an_array_the_tasks_that_wait_are_changed_and_those_that_run_requeued(
         self, session: SlurmSession
     ) -> None:
-        run_id = await session.submit(
-            "[ $HYPERPOD_ARRAY_INDEX = 0 ] || sleep 300", array="0-3%2", time_limit="20m"
-        )
+        run_id = await session.submit("[ $HYPERPOD_ARRAY_INDEX = 0 ] || sleep 300", array="0-3%2", time_limit="20m")
         await session.ended(f"{run_id}.0")
         await session.running(f"{run_id}.1")
         run = await session.running(f"{run_id}.2")
@@ -132,9 +124,7 @@ class TestRuns:
         assert sorted(limits.split("\n")[:-1]) == ["1 10:00", "2 10:00", "3 10:00"]
         await session.hyperpod.runs.act(run_id, "requeue")
         await session.until(f"{run_id}.1", lambda child: child.state == "waiting")
-        await session.until(
-            f"{run_id}.1", lambda child: child.status.attempts[0].reason_code == "requeued"
-        )
+        await session.until(f"{run_id}.1", lambda child: child.status.attempts[0].reason_code == "requeued")
         assert (await session.hyperpod.runs.get(f"{run_id}.0")).state == "succeeded"
 
     @pytest.mark.full  # without munge each command tries for long
@@ -184,9 +174,7 @@ class TestJobs:
         assert look(slurm, other, "%T") == "PENDING"
 
     @pytest.mark.parametrize("action", ["hold", "release", "requeue", "change"])
-    async def test_others_jobs_say_whose_they_are(
-        self, alice: Hyperpod, slurm: SlurmTestbed, action: str
-    ) -> None:
+    async def test_others_jobs_say_whose_they_are(self, alice: Hyperpod, slurm: SlurmTestbed, action: str) -> None:
         other = send(slurm, "bob")
         await until(lambda: look(slurm, other, "%T") == "RUNNING")
         change = Change(time_limit=60) if action == "change" else None
@@ -199,19 +187,13 @@ class TestJobs:
     ) -> None:
         jobs = [send(slurm, "alice", "--begin=now+1hour") for _ in range(3)]
         slurm.forget_calls()
-        for action, change in (
-            ("hold", None),
-            ("release", None),
-            ("change", Change(300, "batch")),
-        ):
+        for action, change in (("hold", None), ("release", None), ("change", Change(300, "batch"))):
             results = await alice.act_on_jobs(CLUSTER, action, jobs, change)  # type: ignore[arg-type]
             assert errors(results) == [None, None, None]
         assert [call.name for call in slurm.calls()].count("scontrol") == 3
         assert look(slurm, ",".join(jobs), "%P %l").splitlines() == ["batch 5:00"] * 3
 
-    async def test_one_that_cannot_be_does_not_stop_the_others(
-        self, alice: Hyperpod, slurm: SlurmTestbed
-    ) -> None:
+    async def test_one_that_cannot_be_does_not_stop_the_others(self, alice: Hyperpod, slurm: SlurmTestbed) -> None:
         runs, waits = send(slurm, "alice"), send(slurm, "alice", "--begin=now+1hour")
         await until(lambda: look(slurm, runs, "%T") == "RUNNING")
         change = Change(queue="batch")
@@ -219,9 +201,7 @@ class TestJobs:
         assert errors(results) == ["wrong_state", None]
         assert look(slurm, waits, "%P") == "batch"
 
-    async def test_a_limit_is_lowered_and_not_raised(
-        self, alice: Hyperpod, slurm: SlurmTestbed
-    ) -> None:
+    async def test_a_limit_is_lowered_and_not_raised(self, alice: Hyperpod, slurm: SlurmTestbed) -> None:
         job = send(slurm, "alice")
         await until(lambda: look(slurm, job, "%T") == "RUNNING")
         higher = await alice.act_on_jobs(CLUSTER, "change", [job], Change(time_limit=3000))
@@ -259,21 +239,10 @@ class TestJobs:
             assert errors(results) == ["wrong_state"]
             assert "has ended (CANCELLED)" in str(results[0].error)
 
-    async def test_nothing_but_an_id_gets_into_a_command(
-        self, alice: Hyperpod, slurm: SlurmTestbed
-    ) -> None:
+    async def test_nothing_but_an_id_gets_into_a_command(self, alice: Hyperpod, slurm: SlurmTestbed) -> None:
         job = send(slurm, "alice", "--hold")
         slurm.forget_calls()
-        bad = [
-            "--user=alice",
-            "-ualice",
-            f"{job},{job}",
-            f"{job} {job}",
-            "$(id)",
-            "1;id",
-            "",
-            "all",
-        ]
+        bad = ["--user=alice", "-ualice", f"{job},{job}", f"{job} {job}", "$(id)", "1;id", "", "all"]
         bad += [f"{job}_[0-", f"{job}_*", f"{job}\n1", "1" * 2000]
         results = await alice.act_on_jobs(CLUSTER, "cancel", bad)
         assert set(errors(results)) == {"invalid_input", "no_such_job"}

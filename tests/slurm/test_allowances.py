@@ -44,28 +44,20 @@ def test_the_limits_that_are_set_in_hours() -> None:
         Allowance("qos", "gold", "gpu", 0.0, 0.0),
     ]
     assert parse_allowances("", ["gold"]) == []
-    assert [one.name for one in parse_allowances(ASSOCIATIONS, ["gold"], {"research"})] == [
-        "gold",
-        "gold",
-    ]
+    assert [one.name for one in parse_allowances(ASSOCIATIONS, ["gold"], {"research"})] == ["gold", "gold"]
 
 
 async def test_a_limit_that_a_command_set_is_read_and_removed_again(
     slurm_start: Callable[..., SlurmTestbed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cluster = slurm_start(
-        "--dbd", "--accounts", "research:root", "--qos", "gold GrpTRESMins=gres/gpu=90", nodes=1
-    )
+    cluster = slurm_start("--dbd", "--accounts", "research:root", "--qos", "gold GrpTRESMins=gres/gpu=90", nodes=1)
     hyperpod = make_hyperpod(cluster)
     engine = hyperpod.engines.get(CLUSTER)
     assert isinstance(engine, SlurmOrchestrator)
     gold = Allowance("qos", "gold", "gpu", 1.5, 0.0)
     assert await engine.allowances(None, None) == [gold]
-    for minutes, expected in (
-        (12_000, [Allowance("account", "research", "gpu", 200.0, 0.0), gold]),
-        (-1, [gold]),
-    ):
+    for minutes, expected in ((12_000, [Allowance("account", "research", "gpu", 200.0, 0.0), gold]), (-1, [gold])):
         words = ("account", "name=research", "set", f"GrpTRESMins=gres/gpu={minutes}")
         cluster.exec("ctl", "sacctmgr", "--immediate", "modify", *words)
         assert await engine.allowances("research", "gold") == expected

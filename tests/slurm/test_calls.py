@@ -69,9 +69,7 @@ def an_hour_passes(session: SlurmSession) -> None:
 
 async def one_runs_one_waits(session: SlurmSession) -> str:
     """A run that writes all the time, whose id this is, and one that wants what it has."""
-    running = await session.submit(
-        "while :; do date; sleep 0.1; done", resources={"gpus_per_node": 1}
-    )
+    running = await session.submit("while :; do date; sleep 0.1; done", resources={"gpus_per_node": 1})
     await session.running(running)
     waiting = await session.submit("true", resources={"nodes": 4, "gpus_per_node": 8})
     await session.until(waiting, lambda run: run.status.reason_code is not None, 20)
@@ -89,9 +87,7 @@ async def no_call_is_under_way(session: SlurmSession) -> None:
 
 
 class TestIdle:
-    async def calls_of(
-        self, session: SlurmSession, server: Server, faster: float, minutes: float
-    ) -> list[Call]:
+    async def calls_of(self, session: SlurmSession, server: Server, faster: float, minutes: float) -> list[Call]:
         """What ten tabs and ten streams of a log cost in so many minutes in which nothing happens."""
         session.cluster.heal()  # of what others left running too
         run_id = await one_runs_one_waits(session)
@@ -141,9 +137,7 @@ class TestIdle:
         # One for all users' jobs, of which this user's are a part; a second one only if the first is already old by then.
         assert 1 <= [call.name for call in session.cluster.calls()].count("squeue") <= 2
 
-    async def test_the_clusters_line_tells_the_calls(
-        self, session: SlurmSession, server: Server
-    ) -> None:
+    async def test_the_clusters_line_tells_the_calls(self, session: SlurmSession, server: Server) -> None:
         await one_runs_one_waits(session)
         await server.look()
         line = server.line
@@ -151,9 +145,7 @@ class TestIdle:
 
 
 class TestNews:
-    async def test_a_run_that_ends_is_seen_soon_after_a_submit(
-        self, session: SlurmSession, server: Server
-    ) -> None:
+    async def test_a_run_that_ends_is_seen_soon_after_a_submit(self, session: SlurmSession, server: Server) -> None:
         an_hour_passes(session)
         await server.look()
         run_id = await session.submit("sleep 1")
@@ -177,9 +169,7 @@ class TestNews:
 
 class TestHurry:
     @pytest.mark.parametrize("count", [15, pytest.param(30, marks=pytest.mark.full)])
-    async def test_submits_at_once_stay_below_slurms_own_limiter(
-        self, session: SlurmSession, count: int
-    ) -> None:
+    async def test_submits_at_once_stay_below_slurms_own_limiter(self, session: SlurmSession, count: int) -> None:
         runs = await asyncio.gather(*(session.submit("true") for _ in range(count)))
         calls = session.cluster.calls()
         sent = [call for call in calls if call.name == "sbatch" and "--test-only" not in call.args]

@@ -58,14 +58,8 @@ def _hpj(environment: dict[str, str], *words: str) -> subprocess.CompletedProces
         (["submit", "--qos", "n"], ["normal"]),
     ],
 )
-def test_the_shell_is_offered_names(
-    environment: dict[str, str], words: list[str], offered: list[str]
-):
-    asked = {
-        "_HPJ_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(["hpj", *words]),
-        "COMP_CWORD": str(len(words)),
-    }
+def test_the_shell_is_offered_names(environment: dict[str, str], words: list[str], offered: list[str]):
+    asked = {"_HPJ_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(["hpj", *words]), "COMP_CWORD": str(len(words))}
     done = _hpj(environment | asked)
     assert done.stderr == ""
     lines = done.stdout.split()

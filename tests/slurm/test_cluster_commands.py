@@ -48,9 +48,7 @@ def in_terminal(environment: dict[str, str], *words: str) -> list[str]:
     fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     # These would count before what the terminal says of itself.
     own = {name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
-    process = subprocess.Popen(
-        [HPJ, *words], env=own, stdin=follower, stdout=follower, stderr=follower
-    )
+    process = subprocess.Popen([HPJ, *words], env=own, stdin=follower, stdout=follower, stderr=follower)
     os.close(follower)
     shown = b""
     while True:
@@ -111,9 +109,7 @@ def test_all_of_it_is_in_a_pipe(slurm: SlurmTestbed, environment: dict[str, str]
     assert len([line for line in table.splitlines() if line.startswith(f"{job} ")]) == 1
 
 
-def test_what_ended_is_shown_when_asked_for(
-    slurm: SlurmTestbed, environment: dict[str, str]
-) -> None:
+def test_what_ended_is_shown_when_asked_for(slurm: SlurmTestbed, environment: dict[str, str]) -> None:
     job = sbatch(slurm, "--hold")
     slurm.exec("ctl", "scancel", job)
     sbatch(slurm, "--hold")

@@ -22,14 +22,10 @@ __all__ = ["sessions"]
 PRICE = {"cost": {"node_price": 3600.0}}
 
 
-async def test_a_requeued_run_costs_both_executions(
-    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession]
-) -> None:
+async def test_a_requeued_run_costs_both_executions(slurm: SlurmTestbed, sessions: Callable[..., SlurmSession]) -> None:
     session = sessions(slurm, **PRICE)
     gpus = {"nodes": 2, "gpus_per_node": 4}
-    run_id = await session.submit(
-        "[ $HYPERPOD_ATTEMPT = 2 ] && sleep 2 || sleep 600", resources=gpus
-    )
+    run_id = await session.submit("[ $HYPERPOD_ATTEMPT = 2 ] && sleep 2 || sleep 600", resources=gpus)
     run = await session.running(run_id)
     await asyncio.sleep(1.5)  # the accounting has whole seconds
     slurm.exec("ctl", "scontrol", "requeue", session.job_of(run))
@@ -52,19 +48,10 @@ async def test_a_requeued_run_costs_both_executions(
     assert mine.node_hours > 0.99 * cost.node_hours
 
 
-async def test_ended_jobs_of_everybody_page_by_page(
-    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession]
-) -> None:
+async def test_ended_jobs_of_everybody_page_by_page(slurm: SlurmTestbed, sessions: Callable[..., SlurmSession]) -> None:
     session = sessions(slurm)
     for name in ("first", "second", "third"):
-        words = (
-            "sbatch",
-            "--wait",
-            "--chdir=/tmp",
-            "--output=/dev/null",
-            f"-J{name}",
-            "--wrap=true",
-        )
+        words = ("sbatch", "--wait", "--chdir=/tmp", "--output=/dev/null", f"-J{name}", "--wrap=true")
         slurm.exec("ctl", *words, user="bob")
     newest = list[str]()
     async with asyncio.timeout(60):  # the accounting has a job a moment after its end
@@ -161,9 +148,7 @@ async def test_without_accounting_the_runs_are_counted(
 
 
 async def test_an_estimate_takes_the_share_of_the_accounts_hours(
-    slurm: SlurmTestbed,
-    sessions: Callable[..., SlurmSession],
-    monkeypatch: pytest.MonkeyPatch,
+    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hyperpod_jlab.run.cost._QUOTAS_WAIT_S", 60.0)
     limit = ("account", "name=root", "set", "GrpTRESMins=gres/gpu=")
@@ -174,8 +159,6 @@ async def test_an_estimate_takes_the_share_of_the_accounts_hours(
             {"source": {"kind": "command", "command": "true"}, "resources": {"gpus_per_node": 5}}
         )
         found = await estimate(session.hyperpod, spec, CLUSTER, 7200)
-        assert [(one.quota, one.nominal, one.share) for one in found.shares] == [
-            ("account root", 100, 0.1)
-        ]
+        assert [(one.quota, one.nominal, one.share) for one in found.shares] == [("account root", 100, 0.1)]
     finally:
         slurm.exec("ctl", "sacctmgr", "--immediate", "modify", *limit[:-1], f"{limit[-1]}-1")

@@ -16,11 +16,7 @@ from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, settings_for
 
 
 def request(session: SlurmSession, *after: str, cluster: str = CLUSTER) -> Request:
-    data = {
-        "source": {"kind": "command", "command": "true"},
-        "files": {"project": False},
-        "after": list(after),
-    }
+    data = {"source": {"kind": "command", "command": "true"}, "files": {"project": False}, "after": list(after)}
     return Request(parse(JobSpec, data), cluster=cluster, base=session.folder)
 
 
@@ -120,6 +116,4 @@ async def test_one_on_another_cluster_is_refused_until_it_has_succeeded(session:
         preview = await other.submitter.preview(asked)
     finally:
         await other.close()
-    assert [finding.code for finding in preview.findings if finding.field == "after"] == [
-        "other_cluster"
-    ]
+    assert [finding.code for finding in preview.findings if finding.field == "after"] == ["other_cluster"]

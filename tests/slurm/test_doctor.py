@@ -34,16 +34,11 @@ def examine(slurm: SlurmTestbed, transport: str, tmp_path: Path) -> Examine:
 async def _hpj(config: Path, folder: Path, *words: str) -> Answer:
     environment = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
     return await run_hpj(
-        *("doctor", "--cluster", CLUSTER, "--json", *words),
-        config=config,
-        folder=folder,
-        environment=environment,
+        *("doctor", "--cluster", CLUSTER, "--json", *words), config=config, folder=folder, environment=environment
     )
 
 
-async def test_a_cluster_where_all_is_well(
-    examine: Examine, transport: str, slurm: SlurmTestbed
-) -> None:
+async def test_a_cluster_where_all_is_well(examine: Examine, transport: str, slurm: SlurmTestbed) -> None:
     code, checks = await examine()
     assert code == 0
     assert "slurm" in checks["slurm-client"]["evidence"]
@@ -64,9 +59,7 @@ def bundles(slurm: SlurmTestbed) -> list[Path]:
 
 
 @pytest.mark.both_transports
-async def test_a_real_job_runs_and_nothing_of_it_stays(
-    examine: Examine, slurm: SlurmTestbed
-) -> None:
+async def test_a_real_job_runs_and_nothing_of_it_stays(examine: Examine, slurm: SlurmTestbed) -> None:
     before = set(bundles(slurm))
     code, checks = await examine("--job")
     assert (code, checks["job"]["level"]) == (0, "ok")
@@ -77,9 +70,7 @@ async def test_a_real_job_runs_and_nothing_of_it_stays(
 
 
 @pytest.mark.parametrize("transport", ["here"], indirect=True)
-async def test_without_its_controller_the_rest_is_unknown(
-    examine: Examine, slurm: SlurmTestbed
-) -> None:
+async def test_without_its_controller_the_rest_is_unknown(examine: Examine, slurm: SlurmTestbed) -> None:
     slurm.controller_stop()
     code, checks = await examine()
     assert code == 2
@@ -95,11 +86,7 @@ async def test_without_its_controller_the_rest_is_unknown(
 async def test_without_munge_that_is_what_is_named(examine: Examine, slurm: SlurmTestbed) -> None:
     slurm.munge_kill()
     code, checks = await examine()
-    assert (code, checks["controller"]["level"], checks["controller"]["who"]) == (
-        2,
-        "fail",
-        "admin",
-    )
+    assert (code, checks["controller"]["level"], checks["controller"]["who"]) == (2, "fail", "admin")
     assert "munge" in checks["controller"]["fix"]
     assert checks["identity"]["level"] == "unknown"
 
@@ -117,10 +104,7 @@ async def test_commands_that_are_not_there_are_named(examine: Examine, tmp_path:
 async def test_a_partition_that_is_elsewhere_on_the_login_node(examine: Examine) -> None:
     code, checks = await examine(storage="/nowhere")
     assert (code, checks["far-side"]["level"]) == (2, "fail")
-    assert (
-        "folder /nowhere of the storage partition not found on the login node"
-        in checks["far-side"]["evidence"]
-    )
+    assert "folder /nowhere of the storage partition not found on the login node" in checks["far-side"]["evidence"]
     assert "storage" in checks["far-side"]["fix"]
 
 
@@ -148,7 +132,5 @@ async def test_nodes_out_of_service_are_named(examine: Examine, slurm: SlurmTest
     finally:
         slurm.exec("ctl", *update, "State=RESUME")
     assert (code, checks["nodes"]["level"], checks["nodes"]["who"]) == (0, "warn", "admin")
-    assert (
-        "1 of 4 nodes cannot start new jobs: node2 (drained: GPU 3" in checks["nodes"]["evidence"]
-    )
+    assert "1 of 4 nodes cannot start new jobs: node2 (drained: GPU 3" in checks["nodes"]["evidence"]
     assert checks["nodes"]["fix"] == f"see their reasons with: hpj nodes {CLUSTER}"

@@ -20,9 +20,7 @@ STEPS = get_args(Step)
 
 
 @pytest.fixture
-def sender(
-    session: SlurmSession, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> SlurmSession:
+def sender(session: SlurmSession, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmSession:
     """The services, with a configuration file for processes that submit too."""
     settings = settings_for(session.cluster, transport)
     path = tmp_path / "config.toml"
@@ -69,10 +67,7 @@ async def kill_at_random(sender: SlurmSession, number: int, longest: float) -> N
     names = [f"run-{n}-{random.randrange(10**6)}" for n in range(number)]
     for begin in range(0, number, 5):
         batch = names[begin : begin + 5]
-        senders = [
-            Submitting(name, mark(sender, name), die_after=dice.uniform(0, longest))
-            for name in batch
-        ]
+        senders = [Submitting(name, mark(sender, name), die_after=dice.uniform(0, longest)) for name in batch]
         all_at_once(senders)
         for name in batch:
             await send_again(sender, name, name)
@@ -101,25 +96,19 @@ async def test_four_submits_of_one_id_at_the_same_moment(sender: SlurmSession) -
     assert (run.state, times(sender, name)) == ("succeeded", 1)
 
 
-async def test_a_job_that_was_sent_twice_runs_once_and_its_double_is_ended(
-    sender: SlurmSession,
-) -> None:
+async def test_a_job_that_was_sent_twice_runs_once_and_its_double_is_ended(sender: SlurmSession) -> None:
     """As when the answer of sbatch was lost and the look-up found nothing: the fence holds.
 
     Which end the double takes depends on when it comes to run: refused by the fence, cancelled in the queue, or with nothing left to do.
     """
-    run_id = await sender.submit(
-        mark(sender, name := f"run-{random.randrange(10**6)}") + "; sleep 5", run_id=name
-    )
+    run_id = await sender.submit(mark(sender, name := f"run-{random.randrange(10**6)}") + "; sleep 5", run_id=name)
     engine = sender.hyperpod.engines.get(CLUSTER)
     double = await engine.submit(BundleReader(sender.hyperpod.partition, run_id))
     run = await sender.ended(run_id)
     assert run.state == "succeeded"
     state = ""
     for _ in range(100):
-        state = sender.cluster.run(
-            "ctl", "squeue", "-h", "-t", "all", "-j", double.scheduler_id, "-o", "%T"
-        ).stdout
+        state = sender.cluster.run("ctl", "squeue", "-h", "-t", "all", "-j", double.scheduler_id, "-o", "%T").stdout
         if state.strip() in {"FAILED", "CANCELLED", "COMPLETED"}:
             break
         await asyncio.sleep(0.2)
@@ -129,9 +118,7 @@ async def test_a_job_that_was_sent_twice_runs_once_and_its_double_is_ended(
 
 
 @pytest.mark.parametrize("seconds", [12, pytest.param(30, marks=pytest.mark.full)])
-async def test_a_controller_that_answers_late_is_sent_nothing_twice(
-    sender: SlurmSession, seconds: float
-) -> None:
+async def test_a_controller_that_answers_late_is_sent_nothing_twice(sender: SlurmSession, seconds: float) -> None:
     name = f"run-{random.randrange(10**6)}"
     sender.cluster.controller_hang()
     sending = asyncio.create_task(sender.submit(mark(sender, name), run_id=name))

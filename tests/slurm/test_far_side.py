@@ -35,9 +35,7 @@ def test_a_python_in_a_home_folder(here: Asked, tmp_path: Path, monkeypatch: pyt
     assert here.error(environment={"python": str(python)}).code == "python_outside"
 
 
-def test_a_link_to_a_python_in_a_home_folder(
-    here: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_link_to_a_python_in_a_home_folder(here: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
@@ -58,13 +56,9 @@ def test_a_python_is_looked_for_on_the_login_node(login: Callable[..., Asked]):
     assert error.message == "no interpreter found at /opt/none/bin/python on the login node"
 
 
-@pytest.mark.parametrize(
-    ("kind", "private"), [("ext4", True), ("overlay", True), ("nfs4", False), ("lustre", False)]
-)
+@pytest.mark.parametrize(("kind", "private"), [("ext4", True), ("overlay", True), ("nfs4", False), ("lustre", False)])
 def test_a_home_on_a_network_file_system_is_shared(kind: str, private: bool):
-    mounts = (
-        f"1 0 0:1 / / rw - overlay o rw\n2 1 0:2 / /home/al\\040ice rw shared:1 - {kind} x rw\n"
-    )
+    mounts = f"1 0 0:1 / / rw - overlay o rw\n2 1 0:2 / /home/al\\040ice rw shared:1 - {kind} x rw\n"
     assert is_local_only(Path("/home/al ice/venv/bin/python"), mounts) is private
 
 

@@ -16,9 +16,7 @@ from tests.slurm.hyperpod_fixtures import SlurmSession
 __all__ = ["here", "sessions"]
 
 
-async def send(
-    session: SlurmSession, run_id: str, command: str, step: Callable[[str], None] = lambda _: None
-) -> None:
+async def send(session: SlurmSession, run_id: str, command: str, step: Callable[[str], None] = lambda _: None) -> None:
     """Submit a command with a hook after each step."""
     source = {"kind": "command", "command": command}
     spec = parse(JobSpec, {"source": source, "files": {"project": False}})
@@ -27,9 +25,7 @@ async def send(
 
 
 class TestController:
-    async def test_a_submit_says_that_nobody_answers_and_works_later(
-        self, here: SlurmSession
-    ) -> None:
+    async def test_a_submit_says_that_nobody_answers_and_works_later(self, here: SlurmSession) -> None:
         here.cluster.controller_stop()
         words = ("submit", "--run-id", "run-down", "--no-project-files", "-c", "echo once")
         answer = await hpj(here, *words, "--json")
@@ -70,9 +66,7 @@ class TestController:
         await here.until(waits, lambda run: run.state == "waiting")
         await here.running(run_id)
         here.cluster.controller_stop()
-        alone = await here.until(
-            run_id, lambda run: "does not answer" in (run.status.reason or ""), 15
-        )
+        alone = await here.until(run_id, lambda run: "does not answer" in (run.status.reason or ""), 15)
         assert alone.state == "running"
         other = await here.hyperpod.runs.get(waits)
         assert (other.state, other.status.reason_code) == ("unknown", "unreachable")
@@ -92,9 +86,7 @@ class TestMunge:
 
     @pytest.mark.full
     @pytest.mark.timeout(300)
-    async def test_it_is_named_and_everything_works_when_it_is_back(
-        self, here: SlurmSession
-    ) -> None:
+    async def test_it_is_named_and_everything_works_when_it_is_back(self, here: SlurmSession) -> None:
         here.cluster.munge_kill()
         words = ("submit", "--run-id", "run-munge", "--no-project-files", "-c", "echo once")
         answer = await hpj(here, *words, "--json")

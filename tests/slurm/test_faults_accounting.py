@@ -87,17 +87,13 @@ async def test_ends_that_nobody_saw(
         assert (run.state, run.status.reason_code) == ("cancelled", None)
     else:
         assert (run.state, run.status.reason_code) == ("failed", "lost")
-        assert run.status.reason == (
-            "Slurm no longer has its job, and the cluster has no accounting"
-        )
+        assert run.status.reason == ("Slurm no longer has its job, and the cluster has no accounting")
 
 
 @pytest.mark.full
 @pytest.mark.timeout(400)
 async def test_accounting_that_does_not_answer_makes_no_verdict(
-    slurm_start: Callable[..., SlurmTestbed],
-    sessions: Callable[..., SlurmSession],
-    monkeypatch: pytest.MonkeyPatch,
+    slurm_start: Callable[..., SlurmTestbed], sessions: Callable[..., SlurmSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slurm_runs, "_SETTLE_S", 5.0)
     cluster = slurm_start(*PEOPLE, *WITH, "--min-job-age", "2", nodes=2)

@@ -55,19 +55,13 @@ def wrote(session: SlurmSession, run_id: str, text: str) -> bool:
         return False
 
 
-async def test_a_preempted_attempt_is_told_and_the_next_one_goes_on(
-    session: SlurmSession, accounting: bool
-) -> None:
-    run_id = await session.submit(
-        TWICE, queue="batch", resources={"nodes": 1}, slurm={"flags": {"exclusive": True}}
-    )
+async def test_a_preempted_attempt_is_told_and_the_next_one_goes_on(session: SlurmSession, accounting: bool) -> None:
+    run_id = await session.submit(TWICE, queue="batch", resources={"nodes": 1}, slurm={"flags": {"exclusive": True}})
     run = await session.running(run_id)
     await until(lambda: wrote(session, run_id, "this is 1"))
     job = session.job_of(run)
     words = ("sbatch", "-p", "high", "-N1", "-w", run.status.attempts[0].nodes[0])
-    session.cluster.exec(
-        "ctl", *words, "--exclusive", "-t1", "-o", "/dev/null", "--chdir=/tmp", "--wrap=sleep 3"
-    )
+    session.cluster.exec("ctl", *words, "--exclusive", "-t1", "-o", "/dev/null", "--chdir=/tmp", "--wrap=sleep 3")
     waits = await session.until(run_id, lambda run: run.state == "waiting")
     start_now(session.cluster, job)
     done = await session.ended(run_id)
@@ -82,9 +76,7 @@ async def test_a_preempted_attempt_is_told_and_the_next_one_goes_on(
 
 
 @pytest.mark.full
-async def test_a_run_that_asks_for_its_requeue_before_its_time_is_over(
-    session: SlurmSession,
-) -> None:
+async def test_a_run_that_asks_for_its_requeue_before_its_time_is_over(session: SlurmSession) -> None:
     (session.folder / "train.py").write_text(
         "import os, signal, subprocess, sys, time\n"
         "attempt = int(os.environ['HYPERPOD_ATTEMPT'])\n"
@@ -97,11 +89,7 @@ async def test_a_run_that_asks_for_its_requeue_before_its_time_is_over(
         "print('this is', attempt, flush=True)\n"
         "time.sleep(600)\n"
     )
-    run_id = await session.submit(
-        "exec python3 train.py",
-        files={"project": True},
-        time_limit=3600,
-    )
+    run_id = await session.submit("exec python3 train.py", files={"project": True}, time_limit=3600)
     run = await session.running(run_id)
     job = session.job_of(run)
     await until(lambda: wrote(session, run_id, "this is 1"))
@@ -131,8 +119,4 @@ async def test_a_lost_node(session: SlurmSession) -> None:
     start_now(session.cluster, session.job_of(run))
     done = await session.ended(run_id)
     assert (done.state, len(done.status.attempts)) == ("succeeded", 2)
-    assert await log_of(session, run_id) == [
-        "0|this is 1",
-        "0|this is 2",
-        "--- attempt 2 started: a node failed ---",
-    ]
+    assert await log_of(session, run_id) == ["0|this is 1", "0|this is 2", "--- attempt 2 started: a node failed ---"]

@@ -62,8 +62,6 @@ class TestClock:
 
     async def _sleeper(self, here: SlurmSession) -> str:
         """A run on node1 that sleeps in its first attempt."""
-        run_id = await here.submit(
-            "[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", slurm={"flags": {"nodelist": "node1"}}
-        )
+        run_id = await here.submit("[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", slurm={"flags": {"nodelist": "node1"}})
         await here.running(run_id)
         return run_id

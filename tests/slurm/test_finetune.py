@@ -10,13 +10,7 @@ import sys
 
 import pytest
 
-from tests.examples.finetune_toy import (
-    EXAMPLE,
-    FIRST_CHECKPOINT,
-    TRAINING,
-    check_continued,
-    prepare,
-)
+from tests.examples.finetune_toy import EXAMPLE, FIRST_CHECKPOINT, TRAINING, check_continued, prepare
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 pytestmark = [

@@ -59,20 +59,11 @@ def test_a_name_with_a_separator_breaks_no_other_row():
         ({"queue": "p5", "resources": {"gpus_per_node": 1}}, []),
         ({"queue": "p5", "slurm": {"flags": {"gpus": "1"}}}, []),
         ({"queue": "dev", "time_limit": "1h", "resources": {"nodes": 10}}, []),
-        (
-            {"queue": "dev", "time_limit": "1h", "resources": {"nodes": 3, "gpus_per_node": 1}},
-            ["too_many_nodes"],
-        ),
+        ({"queue": "dev", "time_limit": "1h", "resources": {"nodes": 3, "gpus_per_node": 1}}, ["too_many_nodes"]),
         ({"queue": "dev", "time_limit": "1h", "resources": {"cpus": 17, "nodes": 2}}, []),
-        (
-            {"queue": "dev", "time_limit": "1h", "resources": {"memory": "1T", "nodes": 3}},
-            ["too_many_nodes"],
-        ),
+        ({"queue": "dev", "time_limit": "1h", "resources": {"memory": "1T", "nodes": 3}}, ["too_many_nodes"]),
         ({"queue": "mig", "resources": {"accelerators": {"type": "1g.10gb", "count": 14}}}, []),
-        (
-            {"queue": "mig", "resources": {"accelerators": {"type": "1g.10gb", "count": 15}}},
-            ["too_many_gpus"],
-        ),
+        ({"queue": "mig", "resources": {"accelerators": {"type": "1g.10gb", "count": 15}}}, ["too_many_gpus"]),
         ({"queue": "mig", "resources": {"gpus_per_node": 17}}, ["too_many_gpus"]),
         ({"queue": "trn", "resources": {"gpus_per_node": 1}}, ["no_accelerators"]),
         ({"queue": "trn", "resources": {"accelerators": {"kind": "neuron", "count": 16}}}, []),
@@ -82,10 +73,7 @@ def test_a_name_with_a_separator_breaks_no_other_row():
         ({"queue": "p5,trn", "resources": {"nodes": 4}}, []),
         ({"queue": "p5,trn", "time_limit": "5h"}, []),
         ({"queue": "P5"}, ["unknown_queue"]),
-        (
-            {"queue": "trn", "resources": {"gpus_per_node": 1}, "slurm": {"flags": {"gres": "x"}}},
-            [],
-        ),
+        ({"queue": "trn", "resources": {"gpus_per_node": 1}, "slurm": {"flags": {"gres": "x"}}}, []),
     ],
 )
 def test_what_is_found(spec: dict[str, Any], codes: list[str]):
@@ -101,9 +89,7 @@ def test_fixes_are_changes_of_the_spec():
         ("Use 1 GPU", {"resources.gpus_per_node": 1}),
         ("Use 8 GPUs", {"resources.gpus_per_node": 8}),
     ]
-    assert fixes(queue="dev", time_limit="1h", resources={"nodes": 12}) == [
-        ("Use 10 nodes", {"resources.nodes": 10})
-    ]
+    assert fixes(queue="dev", time_limit="1h", resources={"nodes": 12}) == [("Use 10 nodes", {"resources.nodes": 10})]
     assert fixes(queue="trn", time_limit="5h") == [("Use 4h", {"time_limit": 14400})]
     assert fixes(queue="empty", time_limit="1h") == []
 
@@ -123,8 +109,7 @@ def test_a_default_queue_with_all_nodes_is_a_trap_on_hyperpod_alone():
 
 
 @pytest.mark.parametrize(
-    ("queue", "limit"),
-    [(None, None), ("p5", 1800), ("mig", 3600), ("trn", 14_400), ("p5,mig", 1800), ("nope", None)],
+    ("queue", "limit"), [(None, None), ("p5", 1800), ("mig", 3600), ("trn", 14_400), ("p5,mig", 1800), ("nope", None)]
 )
 def test_the_limit_of_a_run_without_one(queue: str | None, limit: int | None):
     assert default_limit(_spec(queue=queue), LIMITS) == limit

@@ -7,14 +7,7 @@ import re
 import pytest
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.engines.slurm.render import (
-    ALLOWED,
-    EITHER,
-    MAX_VALUE_LENGTH,
-    PROTECTED,
-    SWITCHES,
-    check_flags,
-)
+from hyperpod_jlab.engines.slurm.render import ALLOWED, EITHER, MAX_VALUE_LENGTH, PROTECTED, SWITCHES, check_flags
 from tests.slurm.cluster import SlurmTestbed
 
 SINCE_24 = {"extra", "oom-kill-step", "resv-ports", "segment", "stepmgr", "tres-bind", "tres-per-task"}  # fmt: skip
@@ -93,10 +86,5 @@ def test_a_wrong_flag_is_refused_in_words(flags: dict[str, str | bool], words: s
 
 
 def test_right_flags_are_by_their_long_names():
-    given: dict[str, str | int | bool] = {
-        "--exclusive": True,
-        "mail_user": "a b",
-        "nice": 5,
-        "reboot": False,
-    }
+    given: dict[str, str | int | bool] = {"--exclusive": True, "mail_user": "a b", "nice": 5, "reboot": False}
     assert check_flags(given) == {"exclusive": True, "mail-user": "a b", "nice": 5, "reboot": False}

@@ -109,9 +109,7 @@ async def test_where_nothing_is_mounted_no_folder_is_made(errand, slurm, names):
     """Nodes without the file system: their own disk is no place for folders."""
     reply = str(slurm.partition_on_nodes / RESULT_FOLDER).removeprefix("/fsx")
     with pytest.raises(RefusedError) as caught:
-        await RemoteFolderProvisioner(errand(root="/fsx", reply=reply)).make(
-            dict.fromkeys(names(), OPENED)
-        )
+        await RemoteFolderProvisioner(errand(root="/fsx", reply=reply)).make(dict.fromkeys(names(), OPENED))
     assert caught.value.code == "not_mounted"
 
 

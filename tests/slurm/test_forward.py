@@ -49,11 +49,7 @@ def in_terminal(command: str, line: str, awaited: str, last: str) -> tuple[int, 
     """Run a command in a terminal, type a line until it has been answered, then the last one; its exit code and output."""
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        stdin=other_end,
-        stdout=other_end,
-        stderr=other_end,
-        start_new_session=True,
+        ["/bin/sh", "-c", command], stdin=other_end, stdout=other_end, stderr=other_end, start_new_session=True
     )
     os.close(other_end)
     output, end, typed_at = "", time.monotonic() + 60, 0.0
@@ -88,9 +84,7 @@ async def test_forward_carries_every_byte_until_the_runs_end(
         said = f"{len(BIG)} {hashlib.sha256(BIG).hexdigest()}"
         assert (await forwarded.ask(b"H" + BIG)).decode() == said
     async with forward(run_id, pages, environment=environment) as forwarded:
-        async with httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{forwarded.port}", timeout=30
-        ) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{forwarded.port}", timeout=30) as client:
             pages_got = await asyncio.gather(*(client.get("/program.py") for _ in range(6)))
         assert {page.text for page in pages_got} == {PROGRAM.read_text()}
         await session.hyperpod.runs.act(run_id, "cancel")
@@ -99,9 +93,7 @@ async def test_forward_carries_every_byte_until_the_runs_end(
 
 
 @pytest.mark.both_transports
-async def test_what_cannot_be_forwarded_says_why(
-    session: SlurmSession, environment: dict[str, str]
-) -> None:
+async def test_what_cannot_be_forwarded_says_why(session: SlurmSession, environment: dict[str, str]) -> None:
     run_id, plain, _ = await serving(session)
     assert await refusal(run_id, plain, "--node", "1", environment=environment) == "no_such_node"
     async with forward(run_id, plain, environment=environment) as forwarded:
@@ -117,9 +109,7 @@ async def test_what_cannot_be_forwarded_says_why(
         assert "connect" in (await forwarded.ended())[1]
 
 
-async def test_a_task_of_an_array_has_its_own_ports(
-    session: SlurmSession, environment: dict[str, str]
-) -> None:
+async def test_a_task_of_an_array_has_its_own_ports(session: SlurmSession, environment: dict[str, str]) -> None:
     child, plain, _ = await serving(session, array="0-1")
     async with forward(child, plain, environment=environment) as forwarded:
         assert await forwarded.ask(b"B") == BIG

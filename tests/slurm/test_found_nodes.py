@@ -9,12 +9,7 @@ import pytest
 
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.engines.slurm import ssh as module
-from hyperpod_jlab.engines.slurm.login_nodes import (
-    LoginNodeDiscovery,
-    LoginNodes,
-    current_user_key,
-    rotate_hosts,
-)
+from hyperpod_jlab.engines.slurm.login_nodes import LoginNodeDiscovery, LoginNodes, current_user_key, rotate_hosts
 from hyperpod_jlab.engines.slurm.ssh import Ssh, build_transport
 from testbed.aws.studio import SimulatedStudio
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names

@@ -32,13 +32,8 @@ USED = {
     "gpu:h100:2(IDX:0-1)": [Gres("gpu", "h100", 2, used_at=(0, 1))],
     "gpu:h100:4(IDX:0-1,5,7)": [Gres("gpu", "h100", 4, used_at=(0, 1, 5, 7))],
     "gpu:(null):3(IDX:0-2)": [Gres("gpu", None, 3, used_at=(0, 1, 2))],
-    "gpu:1g.10gb:2(IDX:8-9),fpga:1": [
-        Gres("gpu", "1g.10gb", 2, used_at=(8, 9)),
-        Gres("fpga", None, 1),
-    ],
-    "shard:h100:2(1/2,1/2,0/2)": [
-        Gres("shard", "h100", 2, shares=((1, 2), (1, 2), (0, 2))),
-    ],
+    "gpu:1g.10gb:2(IDX:8-9),fpga:1": [Gres("gpu", "1g.10gb", 2, used_at=(8, 9)), Gres("fpga", None, 1)],
+    "shard:h100:2(1/2,1/2,0/2)": [Gres("shard", "h100", 2, shares=((1, 2), (1, 2), (0, 2)))],
     "gpu:1(IDX:0-999999999)": [Gres("gpu", None, 1)],
 }
 

@@ -28,9 +28,7 @@ class Slurm:
         self._tables = list(tables)
         self.asked: list[Sequence[str]] = []
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0) -> CommandOutput:
         self.asked.append(argv)
         return CommandOutput(0, "\n".join(self._tables.pop(0)) + "\n", "")
 
@@ -55,9 +53,7 @@ async def test_a_task_alone_does_not_stand_for_its_array() -> None:
     assert len((await history.get(["12"]))["12"]) == 2
 
 
-async def test_a_history_that_ends_with_a_requeue_is_not_final(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_history_that_ends_with_a_requeue_is_not_final(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounting, "_TTL_S", 0.0)
     begin = [row("7", "REQUEUED"), row("7", "PENDING", second=3)]
     slurm = Slurm(begin[:1], begin, [begin[0], row("7", "COMPLETED", second=3)])

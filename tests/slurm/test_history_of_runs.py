@@ -32,9 +32,7 @@ def history_of(session: SlurmSession) -> SlurmHistory:
     return engine.history
 
 
-async def executions(
-    session: SlurmSession, run_id: str, there: Callable[[list[Execution]], bool]
-) -> list[Execution]:
+async def executions(session: SlurmSession, run_id: str, there: Callable[[list[Execution]], bool]) -> list[Execution]:
     """The executions of a run, once the accounting has them: it hears of them a moment later."""
     bundle = await asyncio.to_thread(session.hyperpod.runs.bundle, run_id)
     for _ in range(60):
@@ -50,21 +48,15 @@ async def jobs(session: SlurmSession, there: Callable[[list[Job]], bool]) -> lis
     now = time.time()
     for _ in range(60):
         parts = history_of(session).jobs_between(now - 3600, now + 600)
-        found = [
-            job async for part in parts for job in part if (job.submitted_at or 0) >= now - 300
-        ]
+        found = [job async for part in parts for job in part if (job.submitted_at or 0) >= now - 300]
         if there(found):
             return found
         await asyncio.sleep(1)
     raise AssertionError("the accounting does not know the jobs")
 
 
-async def test_a_requeued_run_has_two_executions_and_the_first_is_repeated(
-    session: SlurmSession,
-) -> None:
-    run_id = await session.submit(
-        "[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"nodes": 2, "gpus_per_node": 3}
-    )
+async def test_a_requeued_run_has_two_executions_and_the_first_is_repeated(session: SlurmSession) -> None:
+    run_id = await session.submit("[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"nodes": 2, "gpus_per_node": 3})
     run = await session.running(run_id)
     [running] = await executions(session, run_id, lambda found: len(found) == 1)
     assert (running.ended_at, running.accelerators, running.node_count) == (None, 6, 2)
@@ -74,24 +66,17 @@ async def test_a_requeued_run_has_two_executions_and_the_first_is_repeated(
     job = session.job_of(run)
     start_now(session.cluster, job)
     await session.ended(run_id)
-    first, second = await executions(
-        session, run_id, lambda found: len(found) == 2 and found[1].ended_at is not None
-    )
+    first, second = await executions(session, run_id, lambda found: len(found) == 2 and found[1].ended_at is not None)
     assert (first.repeated, second.repeated) == (True, False)
     assert first.started_at == running.started_at
     assert (first.ended_at or 0) <= second.started_at
     found = await jobs(session, lambda rows: sum(row.scheduler_id == job for row in rows) == 2)
     rows = [row for row in found if row.scheduler_id == job]
     assert [row.run_id for row in rows] == [run_id, run_id]
-    assert [(row.state, row.reason_code) for row in rows] == [
-        ("succeeded", None),
-        ("cancelled", "requeued"),
-    ]
+    assert [(row.state, row.reason_code) for row in rows] == [("succeeded", None), ("cancelled", "requeued")]
 
 
-async def test_an_array_has_the_executions_of_all_its_tasks_and_a_child_its_own(
-    session: SlurmSession,
-) -> None:
+async def test_an_array_has_the_executions_of_all_its_tasks_and_a_child_its_own(session: SlurmSession) -> None:
     run_id = await session.submit("sleep 1", array="0-2", resources={"gpus_per_node": 1})
     await session.ended(run_id)
 
@@ -105,9 +90,7 @@ async def test_an_array_has_the_executions_of_all_its_tasks_and_a_child_its_own(
 
 async def test_another_users_jobs_are_there_suspended_ones_too(session: SlurmSession) -> None:
     cluster = session.cluster
-    submit = (
-        'sbatch --parsable --chdir=/tmp --output=/dev/null --gpus-per-node=2 --wrap="sleep 600"'
-    )
+    submit = 'sbatch --parsable --chdir=/tmp --output=/dev/null --gpus-per-node=2 --wrap="sleep 600"'
     first, second, third = (
         cluster.exec("ctl", "sh", "-c", line, user="alice").strip()
         for line in (submit, submit, submit.replace("sbatch", "sbatch --hold"))
@@ -146,9 +129,7 @@ async def test_over_ssh_the_same_jobs_are_there(session: SlurmSession) -> None:
 
 
 async def test_a_cluster_without_accounting_has_no_history_once_that_is_known(
-    slurm_start: Callable[..., SlurmTestbed],
-    tmp_path: object,
-    monkeypatch: pytest.MonkeyPatch,
+    slurm_start: Callable[..., SlurmTestbed], tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     hyperpod = make_hyperpod(slurm_start(nodes=1))

@@ -96,9 +96,7 @@ class Team:
     @property
     def betrayed(self) -> list[str]:
         """What of bob's ran as alice."""
-        return [
-            path.name for path in self.canaries.iterdir() if path.stat().st_uid == USERS["alice"]
-        ]
+        return [path.name for path in self.canaries.iterdir() if path.stat().st_uid == USERS["alice"]]
 
     @property
     def launcher(self) -> str:
@@ -164,10 +162,7 @@ def test_a_run_that_names_ones_own_job_acts_on_nothing(team: Team) -> None:
         acted = team.hpj("alice", action, "posing", "--json")
         assert acted.returncode != 0, acted.stdout
     assert team.state("precious") == "waiting"
-    assert team.slurm.exec("ctl", "squeue", "-h", "-j", job, "-o", "%t %r").split() == [
-        "PD",
-        "JobHeldUser",
-    ]
+    assert team.slurm.exec("ctl", "squeue", "-h", "-j", job, "-o", "%t %r").split() == ["PD", "JobHeldUser"]
     listed = json.loads(team.hpj("alice", "runs", "--json").stdout)["runs"]
     assert [run["run_id"] for run in listed] == ["precious"]
     assert team.hpj("alice", "cancel", "precious").returncode == 0

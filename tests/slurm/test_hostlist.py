@@ -24,14 +24,7 @@ LISTS = {
     "node[1-2],node2": ("node1", "node2"),
 }
 
-BROKEN = [
-    "node[1-",
-    "node[a-c]",
-    "node[3-1]",
-    "node[]",
-    "node[1-999999999]",
-    "node[1-9999][1-9999]",
-]
+BROKEN = ["node[1-", "node[a-c]", "node[3-1]", "node[]", "node[1-999999999]", "node[1-9999][1-9999]"]
 
 
 @pytest.mark.parametrize("text", LISTS)

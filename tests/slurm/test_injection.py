@@ -95,10 +95,7 @@ def _spec(path: tuple[str | int, ...], text: str) -> dict[str, Any]:
     value: Any = text
     for part in reversed(path):
         value = [value] if part == 0 else {part: value}
-    data: dict[str, Any] = {
-        "source": {"kind": "command", "command": "true"},
-        "files": {"project": False},
-    }
+    data: dict[str, Any] = {"source": {"kind": "command", "command": "true"}, "files": {"project": False}}
     return data | value if path else data
 
 
@@ -160,9 +157,7 @@ def test_a_canary_would_be_seen(hyperpod: Hyperpod, slurm_cluster: SlurmTestbed,
     found[0].unlink()
 
 
-def test_text_arrives_as_it_was_written(
-    hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path
-):
+def test_text_arrives_as_it_was_written(hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path):
     """Variables, arguments, a command's words and a flag's value: each string in all of them at once, in a job of its own."""
     session = SlurmSession(slurm_cluster, hyperpod, tmp_path)
     (tmp_path / "echo.py").write_text(RAN)
@@ -189,9 +184,7 @@ def test_text_arrives_as_it_was_written(
     assert _canaries(slurm_cluster, tmp_path) == []
 
 
-def test_a_script_may_be_called_anything(
-    hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path
-):
+def test_a_script_may_be_called_anything(hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path):
     session = SlurmSession(slurm_cluster, hyperpod, tmp_path)
 
     async def one(text: str) -> tuple[str, str]:
@@ -237,9 +230,7 @@ def test_a_nul_is_refused(field: str):
 # ------------------------------------------------------------------------------ what is refused
 
 
-def test_every_field_is_right_or_refused(
-    hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path
-):
+def test_every_field_is_right_or_refused(hyperpod: Hyperpod, slurm_cluster: SlurmTestbed, tmp_path: Path):
     """Each string in each field by itself, up to the moment of sending: the spec, preflight, the controller's verdict."""
 
     async def one(field: str, text: str) -> str | None:
@@ -259,9 +250,7 @@ def test_every_field_is_right_or_refused(
     assert _canaries(slurm_cluster, tmp_path) == []
 
 
-def test_a_path_that_is_looked_for_over_ssh_is_no_shell(
-    slurm_cluster: SlurmTestbed, tmp_path: Path
-):
+def test_a_path_that_is_looked_for_over_ssh_is_no_shell(slurm_cluster: SlurmTestbed, tmp_path: Path):
     hyperpod = make_hyperpod(slurm_cluster, "ssh")
 
     async def one(text: str) -> str:
@@ -288,9 +277,7 @@ def test_a_flags_name_is_one_of_a_list(name: str):
 def _script(spec: JobSpec, there: str = "/fsx/team") -> str:
     python = spec.environment.python or "/usr/bin/python3"
     paths = PathMap.create_map("/here", there)
-    return render(
-        RenderInput("run", "run", spec, "bundle", paths, python, GuardPolicy.current(), 60)
-    ).text
+    return render(RenderInput("run", "run", spec, "bundle", paths, python, GuardPolicy.current(), 60)).text
 
 
 # ------------------------------------------------------------------------------ without preflight
@@ -336,9 +323,7 @@ def _queue(slurm: SlurmTestbed, jobs: list[str]) -> list[list[str]]:
     return [row for row in rows if row[0] in jobs]
 
 
-def test_what_preflight_refuses_runs_no_command_when_it_is_sent(
-    hyperpod: Hyperpod, slurm_cluster: SlurmTestbed
-):
+def test_what_preflight_refuses_runs_no_command_when_it_is_sent(hyperpod: Hyperpod, slurm_cluster: SlurmTestbed):
     jobs = _sent_anyway(slurm_cluster, hyperpod, ["python", "priority"])
     assert len(jobs) > 10
     assert _canaries(slurm_cluster) == []
@@ -363,9 +348,7 @@ def test_a_partitions_path_is_no_shell(name: str):
     words = script[script.index("\nguard=") :]
     words = words[: words.index("\n", words.index("\nguarded=(") + 1)]
     told = subprocess.run(
-        ["bash", "-c", f"{words}\nprintf '%s\\0' \"${{guarded[@]}}\""],
-        capture_output=True,
-        check=True,
+        ["bash", "-c", f"{words}\nprintf '%s\\0' \"${{guarded[@]}}\""], capture_output=True, check=True
     )
     assert told.stderr == b""
     assert f"/fsx/{text}".encode() in told.stdout.split(b"\0")

@@ -122,13 +122,8 @@ async def _jobs(services: Hyperpod) -> dict[str, Job]:
     return {job.scheduler_id: job for job in await services.jobs()}
 
 
-async def test_odd_names_and_comments_come_through_and_fake_no_row(
-    slurm: SlurmTestbed, services: Hyperpod
-) -> None:
-    sent = {
-        sbatch(slurm, "--hold", f"--job-name={name}", f"--comment={name}"): name
-        for name in ODD_NAMES
-    }
+async def test_odd_names_and_comments_come_through_and_fake_no_row(slurm: SlurmTestbed, services: Hyperpod) -> None:
+    sent = {sbatch(slurm, "--hold", f"--job-name={name}", f"--comment={name}"): name for name in ODD_NAMES}
     listed = [job for job in await services.jobs() if job.scheduler_id in sent]
     assert {job.scheduler_id: job.name for job in listed} == sent
     assert len(listed) == len(sent)
@@ -142,9 +137,7 @@ async def test_a_run_of_mine_is_known_by_its_comment_and_no_one_else_can_say_so(
     comment = f"--comment=hyperpod:{RUN_ID}"
     own = sbatch(slurm, "--hold", comment)
     other = sbatch(slurm, "--hold", comment, user="alice")
-    told = {
-        job.scheduler_id: job for job in await require_tables(services.engines.get(CLUSTER)).jobs()
-    }
+    told = {job.scheduler_id: job for job in await require_tables(services.engines.get(CLUSTER)).jobs()}
     assert told[own].run_id == RUN_ID
     assert told[other].run_id is None
     found = await _jobs(services)
@@ -179,9 +172,7 @@ async def test_accounts_and_priority_are_shown(slurm: SlurmTestbed, services: Hy
     assert found.priority is not None
 
 
-async def test_the_cluster_counts_what_runs_and_waits(
-    slurm: SlurmTestbed, services: Hyperpod
-) -> None:
+async def test_the_cluster_counts_what_runs_and_waits(slurm: SlurmTestbed, services: Hyperpod) -> None:
     sbatch(slurm, "--gpus=1", wait="RUNNING")
     sbatch(slurm, "--hold")
     slurm.exec("ctl", "scontrol", "update", "NodeName=node4", "State=DRAIN", "Reason=test")

@@ -41,9 +41,7 @@ class TestOneAttempt:
         assert session.log(run_id).splitlines()[1] == "the project's file"
         assert run.bundle.startswith(f"{session.cluster.partition}/")
 
-    async def test_a_failure_has_its_exit_code_and_is_not_tried_again(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_a_failure_has_its_exit_code_and_is_not_tried_again(self, session: SlurmSession) -> None:
         run_id = await session.submit("exit 3", resources={"nodes": 2})
         run = await session.ended(run_id)
         assert (run.state, run.status.exit_code) == ("failed", 3)
@@ -51,8 +49,7 @@ class TestOneAttempt:
 
     async def test_gpus_are_given_and_seen(self, session: SlurmSession) -> None:
         run_id = await session.submit(
-            "echo $CUDA_VISIBLE_DEVICES",
-            resources={"accelerators": {"kind": "gpu", "type": "h100", "count": 2}},
+            "echo $CUDA_VISIBLE_DEVICES", resources={"accelerators": {"kind": "gpu", "type": "h100", "count": 2}}
         )
         await session.ended(run_id)
         assert session.log(run_id) == "0,1\n"
@@ -72,9 +69,7 @@ class TestOneAttempt:
         run = await session.ended(run_id)
         assert run.state == "cancelled"
 
-    async def test_a_warning_waits_for_the_ranks_and_a_limit_of_a_minute_has_none(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_a_warning_waits_for_the_ranks_and_a_limit_of_a_minute_has_none(self, session: SlurmSession) -> None:
         run_id = await session.submit(
             "trap 'echo warned; exit' USR2; echo up; while :; do sleep 0.1; done", time_limit=180
         )
@@ -107,15 +102,9 @@ class TestOneAttempt:
 
 class TestSeveralAttempts:
     async def test_failures_are_tried_again_as_often_as_asked(self, session: SlurmSession) -> None:
-        run_id = await session.submit(
-            "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 3 ]", max_restarts=3
-        )
+        run_id = await session.submit("echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 3 ]", max_restarts=3)
         run = await session.ended(run_id)
-        assert [attempt.state for attempt in run.status.attempts] == [
-            "failed",
-            "failed",
-            "succeeded",
-        ]
+        assert [attempt.state for attempt in run.status.attempts] == ["failed", "failed", "succeeded"]
         assert session.log(run_id, attempt=2) == "this is 2\n"
 
     async def test_no_oftener(self, session: SlurmSession) -> None:
@@ -127,8 +116,7 @@ class TestSeveralAttempts:
     @pytest.mark.both_transports
     async def test_a_requeue_opens_the_next_attempt(self, session: SlurmSession) -> None:
         run_id = await session.submit(
-            "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600",
-            resources={"nodes": 2},
+            "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"nodes": 2}
         )
         run = await session.running(run_id)
         await session.hyperpod.runs.act(run_id, "requeue")
@@ -142,14 +130,11 @@ class TestSeveralAttempts:
 
     async def test_a_lost_node_is_named_as_the_reason(self, session: SlurmSession) -> None:
         run_id = await session.submit(
-            "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600",
-            resources={"nodes": 2},
+            "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"nodes": 2}
         )
         run = await session.running(run_id)
         session.cluster.node_kill("node2")
-        run = await session.until(
-            run_id, lambda run: run.state == "waiting" and bool(run.status.attempts)
-        )
+        run = await session.until(run_id, lambda run: run.state == "waiting" and bool(run.status.attempts))
         assert run.status.attempts[0].reason_code == "node_fail"
         start_now(session.cluster, session.job_of(run))
         run = await session.ended(run_id)
@@ -160,9 +145,7 @@ class TestSeveralAttempts:
 class TestArrays:
     @pytest.mark.both_transports
     async def test_children_have_logs_and_states_of_their_own(self, session: SlurmSession) -> None:
-        run_id = await session.submit(
-            "echo child $HYPERPOD_ARRAY_INDEX; [ $HYPERPOD_ARRAY_INDEX != 2 ]", array="0-3%2"
-        )
+        run_id = await session.submit("echo child $HYPERPOD_ARRAY_INDEX; [ $HYPERPOD_ARRAY_INDEX != 2 ]", array="0-3%2")
         run = await session.ended(run_id)
         assert run.state == "failed"
         assert run.children == {"succeeded": 3, "failed": 1}
@@ -180,9 +163,7 @@ class TestArrays:
 
 
 class TestCalls:
-    async def test_a_watched_run_that_changes_nothing_costs_fewer_and_fewer_calls(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_a_watched_run_that_changes_nothing_costs_fewer_and_fewer_calls(self, session: SlurmSession) -> None:
         run_id = await session.submit("sleep 600")
         await session.running(run_id)
         await asyncio.sleep(5)

@@ -59,14 +59,9 @@ def ran_in(row: Row, begin: int, end: int) -> bool:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "count", [3_000, pytest.param(100_000, marks=pytest.mark.full)], ids=["3000", "100000"]
-)
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.full)], ids=["3000", "100000"])
 async def test_a_month_agrees_with_sreport(
-    count: int,
-    slurm_start: Callable[..., SlurmTestbed],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    count: int, slurm_start: Callable[..., SlurmTestbed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cluster = slurm_start("--dbd", nodes=1)

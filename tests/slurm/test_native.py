@@ -14,15 +14,7 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.run import Run
 from tests.slurm.fault_fixtures import start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
-from tests.slurm.native_fixtures import (
-    bundle_of,
-    log,
-    log_lines,
-    preview,
-    request_for,
-    send,
-    told,
-)
+from tests.slurm.native_fixtures import bundle_of, log, log_lines, preview, request_for, send, told
 
 SHEBANG = "#!/bin/bash\n"
 
@@ -87,9 +79,7 @@ class TestAsWritten:
 
     async def test_what_is_asked_for_here_outranks_the_script(self, session: SlurmSession) -> None:
         text = SHEBANG + "#SBATCH --job-name=mine -t 7 -N 1\nsrun hostname\n"
-        run_id = await send(
-            session, text, name="run.sbatch", time_limit=480, resources={"nodes": 2}
-        )
+        run_id = await send(session, text, name="run.sbatch", time_limit=480, resources={"nodes": 2})
         run = await session.ended(run_id)
         assert told(session, session.job_of(run), "TimeLimit") == "8:00"
         assert len(await log_lines(session, run_id)) == 2
@@ -102,9 +92,7 @@ class TestAsWritten:
         assert await log_lines(session, run_id) == ["<1 2$(touch x);><>", "1 2$(touch x);"]
 
     @here_only
-    async def test_keys_of_the_server_stay_here(
-        self, session: SlurmSession, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_keys_of_the_server_stay_here(self, session: SlurmSession, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("JPY_API_TOKEN", "secret")
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
         monkeypatch.setenv("TEAM_SETTING", "goes along")
@@ -113,9 +101,7 @@ class TestAsWritten:
         assert "TEAM_SETTING=goes along" in await log_lines(session, run_id)
         assert "secret" not in await log(session, run_id)
 
-    async def test_the_preview_shows_sbatchs_options_and_the_text(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_the_preview_shows_sbatchs_options_and_the_text(self, session: SlurmSession) -> None:
         found = await preview(session, SHEBANG + "#SBATCH -p dev\ntrue\n", args=["x"], qos="normal")
         assert '"--qos=normal"' in found.rendered.text
         assert f'"--comment=hyperpod:{found.run_id}"' in found.rendered.text
@@ -194,9 +180,7 @@ class TestLogs:
         assert await log_lines(session, run_id, ranks=(0,)) == ["good"]
         assert await log_lines(session, run_id, node_logs=True, ranks=()) == ["bad"]
 
-    async def test_a_folder_of_the_partition_outside_of_the_bundle(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_a_folder_of_the_partition_outside_of_the_bundle(self, session: SlurmSession) -> None:
         there = session.cluster.partition_on_nodes
         text = f"{SHEBANG}#SBATCH -o {there}/mine-%j.txt\necho over there\n"
         run_id = await send(session, text)
@@ -263,10 +247,7 @@ class TestJobs:
         assert comments.split().count("hyperpod:mine-once") == 1
 
     async def test_an_array_is_its_tasks(self, session: SlurmSession) -> None:
-        text = (
-            f"{SHEBANG}#SBATCH --array=1-5:2%2\n"
-            "echo task $SLURM_ARRAY_TASK_ID; exit $((SLURM_ARRAY_TASK_ID == 3))\n"
-        )
+        text = f"{SHEBANG}#SBATCH --array=1-5:2%2\necho task $SLURM_ARRAY_TASK_ID; exit $((SLURM_ARRAY_TASK_ID == 3))\n"
         run_id = await send(session, text)
         run = await session.ended(run_id)
         assert run.state == "failed"

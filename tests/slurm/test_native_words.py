@@ -67,8 +67,7 @@ def test_what_is_no_array(given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "nodes"),
-    [("2", 2), ("2-4", 2), ("1k", 1024), ("", 1), ("x", 1), ("0", 1), ("2,4", 2)],
+    ("given", "nodes"), [("2", 2), ("2-4", 2), ("1k", 1024), ("", 1), ("x", 1), ("0", 1), ("2,4", 2)]
 )
 def test_fewest_nodes(given: str, nodes: int) -> None:
     assert parse_min_nodes(given) == nodes
@@ -116,11 +115,7 @@ def test_stderr_counts_only_when_it_goes_elsewhere() -> None:
 
 
 def rendered(
-    text: str = "",
-    after: tuple[str, ...] = (),
-    path: str = "a.sbatch",
-    first: str = "#!/bin/sh\n",
-    **spec: Any,
+    text: str = "", after: tuple[str, ...] = (), path: str = "a.sbatch", first: str = "#!/bin/sh\n", **spec: Any
 ) -> Rendered:
     given = RenderInput(
         "run-1",
@@ -163,9 +158,7 @@ def test_what_the_script_says_is_told() -> None:
         ("--gpus-per-task=1 -t UNLIMITED", None, None),
     ],
 )
-def test_the_gpus_of_a_node_and_the_time_limit_are_told(
-    lines: str, gpus: int | None, limit: int | None
-) -> None:
+def test_the_gpus_of_a_node_and_the_time_limit_are_told(lines: str, gpus: int | None, limit: int | None) -> None:
     facts = rendered(f"#SBATCH -N4 {lines}").facts
     assert facts is not None
     assert (facts.gpus_per_node, facts.time_limit) == (gpus, limit)

@@ -22,9 +22,7 @@ VERDICT = word(100.5, "waiting", observer="slurm", attempt=1, verdict="NODE_FAIL
 
 def said(tmp_path: Path, *observations: Observation) -> tuple[str, str | None, str | None]:
     known = records(attempt(node(start=10.0)), observations=observations)
-    asked = _ObservedRun(
-        BundleReader(Partition(tmp_path), "20260101-000000-abcdef"), known, False, 20.0
-    )
+    asked = _ObservedRun(BundleReader(Partition(tmp_path), "20260101-000000-abcdef"), known, False, 20.0)
     its = _observe_job(asked, job("17", state="PENDING", reason="None"), LOOKED)
     its = with_repair_reason(its, ["n0"], {"n0": "replace"}, SCHEDULER)
     status = derive(replace(known, observations=(*observations, its)), StateContext(101.0))

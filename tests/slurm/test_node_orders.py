@@ -20,9 +20,7 @@ from tests.slurm.jobs_fixtures import sbatch
 pytest_plugins = ["tests.slurm.services_fixtures"]
 
 
-async def _done(
-    services: Hyperpod, request: NodeRequest
-) -> tuple[NodeActionPlan, list[NodeResult]]:
+async def _done(services: Hyperpod, request: NodeRequest) -> tuple[NodeActionPlan, list[NodeResult]]:
     actions = NodeActions(services)
     plan = await actions.plan(request)
     return plan, await actions.carry_out(plan)
@@ -31,9 +29,7 @@ async def _done(
 async def _until_up(services: Hyperpod) -> None:
     """Slurm asks a node that is resumed whether it is there before it gives it jobs."""
     deadline = time.monotonic() + 60
-    while {(await _states(services))[name] for name in ("node1", "node2", "node3")} != {
-        ("up", None)
-    }:
+    while {(await _states(services))[name] for name in ("node1", "node2", "node3")} != {("up", None)}:
         assert time.monotonic() < deadline
         await asyncio.sleep(1)
 
@@ -66,9 +62,7 @@ async def test_drained_nodes_keep_their_jobs_and_the_reason_in_one_line(
     await _until_up(services)
 
 
-async def test_of_several_each_says_why_it_was_not_done(
-    slurm: SlurmTestbed, services: Hyperpod
-) -> None:
+async def test_of_several_each_says_why_it_was_not_done(slurm: SlurmTestbed, services: Hyperpod) -> None:
     names = ["node1", "node2", "nowhere"]
     _, results = await _done(services, NodeRequest("drain", names, reason="a check"))
     assert [one.error and one.error.code for one in results] == [None, None, "no_such_node"]
@@ -102,9 +96,7 @@ async def test_a_user_without_the_right_is_told_who_has_it(slurm: SlurmTestbed) 
     folder.mkdir(exist_ok=True)
     hyperpod = make_hyperpod(slurm, "ssh", login_nodes=["alice@login1"])
     try:
-        _, results = await _done(
-            hyperpod, NodeRequest("drain", ["node1", "node2"], reason="because")
-        )
+        _, results = await _done(hyperpod, NodeRequest("drain", ["node1", "node2"], reason="because"))
     finally:
         await hyperpod.close()
     for one in results:

@@ -136,9 +136,7 @@ async def _node(services: Hyperpod, name: str) -> Node:
     return found[name]
 
 
-async def test_odd_reasons_and_comments_come_through(
-    slurm: SlurmTestbed, services: Hyperpod
-) -> None:
+async def test_odd_reasons_and_comments_come_through(slurm: SlurmTestbed, services: Hyperpod) -> None:
     slurm.exec("ctl", "scontrol", "update", "NodeName=node2", "State=DRAIN", f"Reason={ODD}")
     slurm.exec("ctl", "scontrol", "update", "NodeName=node2", f"Comment={ODD}")
     try:
@@ -163,12 +161,8 @@ async def test_gpus_of_a_job_are_in_use_by_number(slurm: SlurmTestbed, services:
     assert node.cpu_load is not None
 
 
-async def test_a_node_that_died_is_down_with_a_reason(
-    slurm: SlurmTestbed, services: Hyperpod
-) -> None:
-    slurm.exec(
-        *("ctl", "scontrol", "update", "NodeName=node1", "State=DOWN", "Reason=power supply"),
-    )
+async def test_a_node_that_died_is_down_with_a_reason(slurm: SlurmTestbed, services: Hyperpod) -> None:
+    slurm.exec(*("ctl", "scontrol", "update", "NodeName=node1", "State=DOWN", "Reason=power supply"))
     node = await _node(services, "node1")
     assert node.state == "down"
     assert node.reason == "power supply"

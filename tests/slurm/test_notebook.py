@@ -25,10 +25,7 @@ async def test_outputs_of_two_nodes_and_a_cancelled_cell(session: SlurmSession) 
     async def texts(rank: int) -> list[str]:
         executed = await read_executed_notebook(session.hyperpod, run_id, rank)
         found = [cell["outputs"] for cell in executed.document["cells"]]
-        return [
-            "|".join(one.get("text") or str(one.get("data") or one["ename"]) for one in each)
-            for each in found
-        ]
+        return ["|".join(one.get("text") or str(one.get("data") or one["ename"]) for one in each) for each in found]
 
     # The test's own time limit ends this.
     while ((await texts(0))[3], (await texts(1))[3]) != ("begun\n", "begun\n"):

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    DeniedError,
-    InvalidInputError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import ConflictError, DeniedError, InvalidInputError, UnreachableError
 from hyperpod_jlab.core.job_actions import Change
 from hyperpod_jlab.engines.slurm.actions import JobCommand, apply_to_jobs, apply_to_run
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -28,9 +23,7 @@ class Told:
         self.err = err
         self.words: list[Sequence[str]] = []
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> CommandOutput:
         self.words.append(argv)
         return CommandOutput(1 if self.err else 0, "", self.err)
 
@@ -44,11 +37,7 @@ def row(job: str, task: str | None, state: str, array: str = "12") -> SlurmJob:
     return to_job({**dict.fromkeys(names, ""), "user": "bob", "limit": "30:00", **given})
 
 
-QUEUE = [
-    row("13", "0", "COMPLETED"),
-    row("14", "1", "RUNNING"),
-    row("12", "2-3%1", "PENDING"),
-]
+QUEUE = [row("13", "0", "COMPLETED"), row("14", "1", "RUNNING"), row("12", "2-3%1", "PENDING")]
 
 SOME = [
     "12_0: Job has already finished\n",
@@ -125,16 +114,12 @@ async def test_tasks_in_one_row_are_named_one_by_one():
 async def test_no_queue_becomes_a_word_of_its_own(queue: str):
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await apply_to_run(
-            SlurmClient(told), JobCommand("change", Change(queue=queue)), "12", QUEUE
-        )
+        await apply_to_run(SlurmClient(told), JobCommand("change", Change(queue=queue)), "12", QUEUE)
     assert told.words == []
 
 
 async def test_a_wrong_queue_stops_all_before_anything_is_told():
     told = Told("")
     with pytest.raises(InvalidInputError):
-        await apply_to_jobs(
-            SlurmClient(told), JobCommand("change", Change(queue="a=b")), ["12", "13"], QUEUE
-        )
+        await apply_to_jobs(SlurmClient(told), JobCommand("change", Change(queue="a=b")), ["12", "13"], QUEUE)
     assert told.words == []

@@ -30,9 +30,7 @@ class Submitter:
             shutil.copy(known, home / "known_hosts")
             text = text.replace(str(known), str(home / "known_hosts"))
         config.write_text(text)
-        settings = settings_for(
-            cluster, "ssh", login_nodes=["login1"], user="bob", ssh_config=str(config)
-        )
+        settings = settings_for(cluster, "ssh", login_nodes=["login1"], user="bob", ssh_config=str(config))
         self._config = home / "config.toml"
         write_config(settings, self._config)
         for path in (home, *home.iterdir()):

@@ -43,9 +43,7 @@ class Transport:
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 0) -> CommandOutput:
         self.asked.append(argv)
         return CommandOutput(0, "", "")
 
@@ -113,9 +111,7 @@ def test_another_users_run_ends_no_waiting_job_of_this_user(partition: Partition
     assert queue.ended == []
 
 
-def test_another_users_run_that_succeeded_ends_no_waiting_job_of_this_user(
-    partition: Partition,
-) -> None:
+def test_another_users_run_that_succeeded_ends_no_waiting_job_of_this_user(partition: Partition) -> None:
     make_bundle(partition, RUN)  # succeeded
     bundle = Partition(partition.root, shared=True).bundle(RUN)
     place = partition.root / ".hyperpod-65534" / "runs" / bundle.parent.name
@@ -149,15 +145,11 @@ def engine(partition: Partition) -> tuple[SlurmOrchestrator, Transport]:
 
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit"])
-def test_no_job_that_another_users_bundle_names_is_acted_on(
-    partition: Partition, action: Any
-) -> None:
+def test_no_job_that_another_users_bundle_names_is_acted_on(partition: Partition, action: Any) -> None:
     bundle = foreign(partition, submission=SENT)
     acting, transport = engine(partition)
     with pytest.raises(DeniedError) as caught:
-        asyncio.run(
-            acting.submit(bundle) if action == "submit" else acting.actions.act(action, bundle)
-        )
+        asyncio.run(acting.submit(bundle) if action == "submit" else acting.actions.act(action, bundle))
     assert (caught.value.code, transport.asked) == ("foreign_run", [])
 
 
@@ -210,9 +202,7 @@ def test_very_many_tasks_that_wait_are_told_as_one(partition: Partition) -> None
     assert observe(Queue(waits), last)[last.run_id].state == "waiting", "who asks for one is told"
 
 
-def test_the_end_of_a_child_is_written_once(
-    partition: Partition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_child_is_written_once(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     array = own_array(partition, "0-3")
     written: list[str] = []
     put = BundleReader.add_observation

@@ -187,9 +187,7 @@ class TestAskedOfController:
         look.gate.set()
         assert (await second).jobs[0].job_id == "1"
 
-    async def test_what_is_young_enough_is_not_asked_again(
-        self, look: Looked, clock: Clock
-    ) -> None:
+    async def test_what_is_young_enough_is_not_asked_again(self, look: Looked, clock: Clock) -> None:
         watch = controller_query(look)
         await watch.get(10)
         clock.now += 9
@@ -223,9 +221,7 @@ class TestAskedOfController:
         assert (await after).jobs[0].job_id == "2"
         assert watch.last is await after
 
-    async def test_a_controller_that_is_down_is_left_alone_longer_and_longer(
-        self, look: Looked, clock: Clock
-    ) -> None:
+    async def test_a_controller_that_is_down_is_left_alone_longer_and_longer(self, look: Looked, clock: Clock) -> None:
         watch = controller_query(look)
         look.error = DOWN
         asked_at = []
@@ -285,9 +281,7 @@ class TestSharedQueue:
         assert (await other.get(1)).jobs == seen.jobs
         assert look.count == 1
 
-    async def test_an_old_look_of_another_process_is_no_answer(
-        self, look: Looked, path: Path, clock: Clock
-    ) -> None:
+    async def test_an_old_look_of_another_process_is_no_answer(self, look: Looked, path: Path, clock: Clock) -> None:
         await SharedQueue(look, path).get(1)
         clock.now += SHARED_TTL_S + 1
         await SharedQueue(look, path).get(1)
@@ -324,25 +318,19 @@ class TestSharedQueue:
         assert (await one.get(100)).jobs[0].job_id == "2"
 
     @pytest.mark.parametrize("data", [b"", b"{", b'{"format": 2}', b"\xff" * 100])
-    async def test_a_file_that_cannot_be_read_only_costs_a_look(
-        self, look: Looked, path: Path, data: bytes
-    ) -> None:
+    async def test_a_file_that_cannot_be_read_only_costs_a_look(self, look: Looked, path: Path, data: bytes) -> None:
         path.parent.mkdir()
         descent.replace(path, data, mode=0o600)
         await SharedQueue(look, path).get(1)
         assert look.count == 1
 
-    async def test_a_folder_that_cannot_be_written_only_costs_looks(
-        self, look: Looked, path: Path
-    ) -> None:
+    async def test_a_folder_that_cannot_be_written_only_costs_looks(self, look: Looked, path: Path) -> None:
         path.parent.write_text("no folder")
         await SharedQueue(look, path).get(1)
         await SharedQueue(look, path).get(1)
         assert look.count == 2
 
-    async def test_a_clock_that_was_set_back_is_not_believed(
-        self, look: Looked, path: Path, clock: Clock
-    ) -> None:
+    async def test_a_clock_that_was_set_back_is_not_believed(self, look: Looked, path: Path, clock: Clock) -> None:
         await SharedQueue(look, path).get(1)
         clock.now -= 3600
         await SharedQueue(look, path).get(1)

@@ -104,10 +104,7 @@ def test_a_type_that_is_not_there_has_the_nearest(here: Asked):
 
 
 def test_nodes_are_those_of_the_queue(here: Asked):
-    assert (
-        "queue batch has 2 nodes, 3 requested"
-        in here.error(queue="batch", resources={"nodes": 3}).message
-    )
+    assert "queue batch has 2 nodes, 3 requested" in here.error(queue="batch", resources={"nodes": 3}).message
 
 
 def test_what_is_refused_here_the_scheduler_refuses_too(slurm_cluster: SlurmTestbed):
@@ -214,11 +211,7 @@ def test_a_named_queue_is_no_trap(here: Asked):
 
 
 def test_choices_are_those_of_the_user(login: Callable[..., Asked]):
-    assert login("alice").choices() == {
-        "queue": ["dev", "batch"],
-        "account": ["research"],
-        "qos": ["normal"],
-    }
+    assert login("alice").choices() == {"queue": ["dev", "batch"], "account": ["research"], "qos": ["normal"]}
 
 
 def test_a_controller_that_is_down_is_said_at_once(here: Asked, slurm: SlurmTestbed):

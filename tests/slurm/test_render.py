@@ -39,11 +39,7 @@ _CASES: dict[str, dict[str, Any]] = {
     "typed_gpus": {"spec": {"resources": {"accelerators": {"type": "h100", "count": 4}}}},
     "neuron": {"spec": {"resources": {"accelerators": {"kind": "neuron", "count": 16}}}},
     "mig": {"spec": {"resources": {"accelerators": {"type": "1g.10gb", "count": 2}}}},
-    "image": {
-        "spec": {
-            "environment": {"image": "nvcr.io#nvidia/pytorch:24.10-py3", "python": "/x/python"}
-        }
-    },
+    "image": {"spec": {"environment": {"image": "nvcr.io#nvidia/pytorch:24.10-py3", "python": "/x/python"}}},
     "no_auto_resume": {"spec": {"auto_resume": False}},
     "short_limit": {"spec": {"time_limit": 90}},
     "flags": {

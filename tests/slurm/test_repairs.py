@@ -19,15 +19,11 @@ ONCE = "[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600"
 
 def order(cluster: SlurmTestbed, state: str, action: str) -> None:
     """What HyperPod, or an administrator who calls it, writes at a node."""
-    cluster.exec(
-        "ctl", "scontrol", "update", "nodename=node1", f"state={state}", f"reason={action}"
-    )
+    cluster.exec("ctl", "scontrol", "update", "nodename=node1", f"state={state}", f"reason={action}")
 
 
 async def test_a_run_recovers_while_its_node_is_replaced(
-    slurm: SlurmTestbed,
-    sessions: Callable[..., SlurmSession],
-    monkeypatch: pytest.MonkeyPatch,
+    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "REPAIRS_TTL_S", 1.0)  # how old a look at the nodes may be
     session = sessions(slurm, hyperpod="ml-cluster")
@@ -46,9 +42,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(
     await session.running(run_id)
     order(slurm, "fail", "Action:Replace")
     run = await session.until(run_id, recovers("running"), 40)
-    assert run.status.reason == (
-        "HyperPod replaces node1, on which it runs; it is resumed there or requeued"
-    )
+    assert run.status.reason == ("HyperPod replaces node1, on which it runs; it is resumed there or requeued")
     slurm.node_kill("node1")
     order(slurm, "down", "Action:Replace")
     run = await session.until(run_id, recovers("waiting"), 40)
@@ -64,9 +58,7 @@ async def test_a_run_recovers_while_its_node_is_replaced(
 
 
 async def test_other_reasons_and_other_clusters_say_nothing_of_a_repair(
-    slurm: SlurmTestbed,
-    sessions: Callable[..., SlurmSession],
-    monkeypatch: pytest.MonkeyPatch,
+    slurm: SlurmTestbed, sessions: Callable[..., SlurmSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "REPAIRS_TTL_S", 0.0)
     plain, session = sessions(slurm), sessions(slurm, hyperpod="ml-cluster")

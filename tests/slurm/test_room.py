@@ -13,13 +13,7 @@ from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.engines.slurm.rows import Gres
 from hyperpod_jlab.engines.slurm.transport import CommandOutput
-from hyperpod_jlab.engines.slurm.waiting import (
-    DryRunRequest,
-    find_holders,
-    find_jobs_ahead,
-    find_smaller,
-    parse_start,
-)
+from hyperpod_jlab.engines.slurm.waiting import DryRunRequest, find_holders, find_jobs_ahead, find_smaller, parse_start
 from tests.slurm.job_fixtures import job as waiting_job
 
 GPU = Gres("gpu", "h100", 8)
@@ -29,9 +23,7 @@ FAR = 4e9
 
 def job(number: int, **parts: Any) -> SlurmJob:
     """A job that waits for nodes of the queue dev."""
-    return waiting_job(
-        str(number), **({"partition": "dev", "limit": 600.0, "node_count": 4} | parts)
-    )
+    return waiting_job(str(number), **({"partition": "dev", "limit": 600.0, "node_count": 4} | parts))
 
 
 class Slurm:
@@ -43,20 +35,12 @@ class Slurm:
         self.free = {"nodes": free_nodes, "gres": free_gpus}
         self.asked: list[list[str]] = []
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 1.0
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 1.0) -> CommandOutput:
         self.asked.append(list(argv))
         options = dict(word.removeprefix("--").partition("=")[::2] for word in argv[1:])
-        fits = all(
-            int(options[name].rpartition(":")[2]) <= free
-            for name, free in self.free.items()
-            if name in options
-        )
+        fits = all(int(options[name].rpartition(":")[2]) <= free for name, free in self.free.items() if name in options)
         start = time.time() + FAR + (0 if fits else 600)
-        return CommandOutput(
-            0, "", f"sbatch: Job 7 to start at {start:.0f} using 1 processors on x\n"
-        )
+        return CommandOutput(0, "", f"sbatch: Job 7 to start at {start:.0f} using 1 processors on x\n")
 
     async def close(self) -> None: ...
 
@@ -90,9 +74,7 @@ async def test_half_the_nodes_are_tried(nodes: int, free: int, said: tuple[str, 
         (2, 1, ("with 1 accelerator instead of 2 (--gpus-per-node 1)",)),
     ],
 )
-async def test_half_the_gpus_of_a_single_node_are_tried(
-    gpus: int, free: int, said: tuple[str, ...]
-):
+async def test_half_the_gpus_of_a_single_node_are_tried(gpus: int, free: int, said: tuple[str, ...]):
     assert await ask(Slurm(free_gpus=free), 1, gpus) == said
 
 
@@ -105,10 +87,7 @@ async def test_nothing_is_asked_of_what_cannot_be_smaller():
 @pytest.mark.parametrize(
     ("said", "start"),
     [
-        (
-            "sbatch: Job 5 to start at 1795287777 using 2 processors on nodes node[1-2] in partition dev\n",
-            1795287777.0,
-        ),
+        ("sbatch: Job 5 to start at 1795287777 using 2 processors on nodes node[1-2] in partition dev\n", 1795287777.0),
         (
             "sbatch: Job 5 to start at 1795287777 on cluster c1 using 2 processors on nodes n in partition dev",
             1795287777.0,

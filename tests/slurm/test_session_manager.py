@@ -60,9 +60,7 @@ async def start(slurm, tmp_path):
         await session.hyperpod.close()
 
 
-async def test_a_run_is_sent_by_ssh_through_session_manager(
-    start, at_aws, cluster, endpoint, tmp_path
-):
+async def test_a_run_is_sent_by_ssh_through_session_manager(start, at_aws, cluster, endpoint, tmp_path):
     blocks = await ssh_config(Hyperpod(), "ml")
     config = tmp_path / "config"
     config.write_text(blocks.text + at_aws["keys"])
@@ -86,9 +84,7 @@ async def test_a_run_is_sent_by_ssh_through_session_manager(
         await refused.hyperpod.engines.get("slurm")._client.transport.run(["true"])
 
 
-async def test_a_run_is_sent_to_the_login_nodes_that_aws_names(
-    start, slurm, at_aws, cluster, tmp_path
-):
+async def test_a_run_is_sent_to_the_login_nodes_that_aws_names(start, slurm, at_aws, cluster, tmp_path):
     placed = sorted(at_aws["places"].items())
     blocks = [
         f"Host {host}\n  HostName {place[0]}\n  Port {place[1]}\n  HostKeyAlias {ident}\n"

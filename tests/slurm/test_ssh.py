@@ -15,16 +15,7 @@ import pytest
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnreachableError
 from hyperpod_jlab.engines.slurm import ssh as module
 from hyperpod_jlab.engines.slurm.ssh import Ssh
-from tests.slurm.ssh_fixtures import (
-    NEVER,
-    ODD,
-    Logins,
-    cluster_config,
-    connection_of,
-    free_port,
-    make_logins,
-    new_key,
-)
+from tests.slurm.ssh_fixtures import NEVER, ODD, Logins, cluster_config, connection_of, free_port, make_logins, new_key
 
 pytestmark = pytest.mark.local
 
@@ -227,9 +218,7 @@ async def test_after_closing_it_can_be_used_again(steady, connect):
 
 
 @pytest.mark.parametrize("end", ["kill", "exit"])
-def test_after_a_process_that_ends_without_closing_nothing_stays(
-    logins, tmp_path, monkeypatch, end
-):
+def test_after_a_process_that_ends_without_closing_nothing_stays(logins, tmp_path, monkeypatch, end):
     code = (
         "import asyncio, os, sys\n"
         "from hyperpod_jlab.engines.slurm import ssh as module\n"
@@ -351,9 +340,7 @@ async def test_a_configuration_file_that_ssh_does_not_understand(logins, connect
     assert error.code == "ssh_config"
 
 
-@pytest.mark.parametrize(
-    "host", ["nobody.invalid", f"127.0.0.1:{free_port()}"], ids=["no name", "no answer"]
-)
+@pytest.mark.parametrize("host", ["nobody.invalid", f"127.0.0.1:{free_port()}"], ids=["no name", "no answer"])
 async def test_a_login_node_that_is_not_there(logins, connect, host):
     error = await refused(connect(logins, login_nodes=[host]), UnreachableError)
     assert error.code == "login_unreachable"
@@ -368,9 +355,7 @@ async def test_a_login_node_by_user_host_and_port(logins, connect):
 
 
 async def test_a_jump_host_of_the_users_configuration(logins, connect):
-    configure(
-        logins, lambda text: text.replace("Host login-1", "Host login-1\n  ProxyJump login-2")
-    )
+    configure(logins, lambda text: text.replace("Host login-1", "Host login-1\n  ProxyJump login-2"))
     ssh = connect(logins, login_nodes=["login-1"])
     output = await ssh.run(["sh", "-c", "echo $SSH_CONNECTION"])
     assert output.out.endswith(f" {logins.nodes[0].port}\n")
@@ -382,8 +367,6 @@ async def test_a_jump_host_of_the_users_configuration(logins, connect):
 
 async def test_a_connection_of_the_users_own_is_left_alone(logins, connect, tmp_path):
     own = tmp_path / "own"
-    configure(
-        logins, lambda text: f"ControlMaster auto\nControlPath {own}\nControlPersist 1m\n{text}"
-    )
+    configure(logins, lambda text: f"ControlMaster auto\nControlPath {own}\nControlPersist 1m\n{text}")
     assert (await connect(logins).run(["echo", "1"])).out == "1\n"
     assert not own.exists()

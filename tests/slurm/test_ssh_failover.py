@@ -162,9 +162,7 @@ async def test_start_up_files_that_hang(ssh, logins, tmp_path, connected):
     """As with a home folder that does not answer. Over an open connection, a command times out first."""
     if connected:
         await ssh.run(["squeue"])
-    logins.bashrc.write_text(
-        'set -- $SSH_CONNECTION; test "$4" = ' + f"{logins.nodes[1].port} || sleep 60\n"
-    )
+    logins.bashrc.write_text('set -- $SSH_CONNECTION; test "$4" = ' + f"{logins.nodes[1].port} || sleep 60\n")
     if connected:
         with pytest.raises(UnreachableError) as caught:
             await ssh.run(["squeue"], timeout=1.0)

@@ -76,9 +76,7 @@ async def test_an_answer_of_sbatch_that_is_lost_is_no_fault(start, slurm):
     assert "login2 is used" in await reason(session)
 
 
-async def test_a_connection_that_breaks_before_sbatch_is_told_and_the_run_can_be_sent_again(
-    start, slurm
-):
+async def test_a_connection_that_breaks_before_sbatch_is_told_and_the_run_can_be_sent_again(start, slurm):
     """Whether sbatch ran cannot be known, so it is not sent again without being asked to."""
     cut = f'test "$(hostname)" = login2 || {{ {CUT} exit 1; }}\nexec {{real}} "$@"\n'
     session = start(commands=str(commands_folder(slurm, sbatch=ASKS + cut)))
@@ -107,9 +105,7 @@ async def test_wherever_the_connection_breaks_during_a_submit_one_job_runs(start
     marks, broken = "marks-cut", 0
     for delay in ("00", "02", "04", "06", "08", "10", "15", "20"):
         late = f'test "$(hostname)" = login2 || {{ {FIND} (sleep 0.{delay}; kill -9 "$pid") >/dev/null 2>&1 & }}\n'
-        session = start(
-            commands=str(commands_folder(slurm, sbatch=ASKS + late + 'exec {real} "$@"\n'))
-        )
+        session = start(commands=str(commands_folder(slurm, sbatch=ASKS + late + 'exec {real} "$@"\n')))
         run_id = new_run_id()
         command = f"echo {run_id} >> '{slurm.partition_on_nodes}/{marks}'"
         await submit_until_known(session, command, run_id)

@@ -40,9 +40,7 @@ def test_a_job_over_two_nodes_gets_its_gpus(slurm_cluster: SlurmTestbed):
 
 
 def test_it_is_the_version_that_was_asked_for(slurm_cluster: SlurmTestbed):
-    done = subprocess.run(
-        ["sinfo", "--version"], env=slurm_cluster.environment, capture_output=True, text=True
-    )
+    done = subprocess.run(["sinfo", "--version"], env=slurm_cluster.environment, capture_output=True, text=True)
     assert f" {slurm_cluster.version}." in done.stdout
 
 
@@ -94,9 +92,7 @@ def test_a_user_without_account_is_refused(slurm_start: Callable[..., SlurmTestb
         submit(cluster, "true", user="carol")
 
 
-def test_a_killed_node_takes_its_job_with_it_and_comes_back(
-    slurm_start: Callable[..., SlurmTestbed],
-):
+def test_a_killed_node_takes_its_job_with_it_and_comes_back(slurm_start: Callable[..., SlurmTestbed]):
     cluster = slurm_start("--slurmd-timeout", "2", nodes=2)
     job = submit(cluster, "sleep 1234.5", "-w", "node2", "--no-requeue")
     until(lambda: state(cluster, job) == "RUNNING")

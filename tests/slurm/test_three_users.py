@@ -37,13 +37,7 @@ class Person:
     def hpj(self, *words: str) -> CompletedProcess[str]:
         """Run ``hpj``."""
         return self._slurm.run(
-            "ctl",
-            "env",
-            f"HYPERPOD_CONFIG={self._config}",
-            str(HPJ),
-            *words,
-            user=self._user,
-            timeout=90,
+            "ctl", "env", f"HYPERPOD_CONFIG={self._config}", str(HPJ), *words, user=self._user, timeout=90
         )
 
 

@@ -36,9 +36,7 @@ def open_bundle(bundle: Path) -> str:
 
 @pytest.mark.parametrize("change", [swap_launcher, swap_bundle, open_bundle])
 async def test_nothing_of_it_is_run(session: SlurmSession, change: Callable[[Path], str]) -> None:
-    run_id = await session.submit(
-        "touch ran", slurm={"flags": {"hold": True}}, max_restarts=3, resources={"nodes": 2}
-    )
+    run_id = await session.submit("touch ran", slurm={"flags": {"hold": True}}, max_restarts=3, resources={"nodes": 2})
     await session.until(run_id, lambda run: run.status.reason_code == "held")
     job = (await session.hyperpod.runs.get(run_id)).scheduler_id
     assert job is not None

@@ -59,8 +59,7 @@ async def read_usage(session: SlurmSession, run_id: str) -> Usage:
 class TestWithAccounting:
     async def test_two_nodes_with_gpus(self, session: SlurmSession) -> None:
         run_id = await session.submit(
-            TAKES_200_MIB,
-            resources={"nodes": 2, "accelerators": {"kind": "gpu", "type": "h100", "count": 2}},
+            TAKES_200_MIB, resources={"nodes": 2, "accelerators": {"kind": "gpu", "type": "h100", "count": 2}}
         )
         await session.ended(run_id)
         usage = await read_usage(session, run_id)
@@ -72,18 +71,14 @@ class TestWithAccounting:
         assert 200 * MIB <= (usage.max_memory or 0) <= 300 * MIB
         assert (usage.exit_code, usage.signal) == (0, None)
 
-    async def test_a_signal_comes_through_although_slurm_forgets_it(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_a_signal_comes_through_although_slurm_forgets_it(self, session: SlurmSession) -> None:
         run_id = await session.submit("kill -SEGV $$")
         await session.ended(run_id)
         usage = await read_usage(session, run_id)
         assert (usage.exit_code, usage.signal) == (139, 11)
 
     async def test_executions_before_a_requeue_count_too(self, session: SlurmSession) -> None:
-        run_id = await session.submit(
-            "[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"gpus_per_node": 1}
-        )
+        run_id = await session.submit("[ $HYPERPOD_ATTEMPT = 2 ] || sleep 600", resources={"gpus_per_node": 1})
         run = await session.running(run_id)
         await asyncio.sleep(3)
         await session.hyperpod.runs.act(run_id, "requeue")
@@ -108,9 +103,7 @@ class TestWithAccounting:
         assert (whole.accelerator_seconds or 0) - child.accelerator_seconds >= 6
         assert (whole.exit_code, child.exit_code) == (None, 1)
 
-    async def test_it_is_asked_once_and_outlives_the_controllers_memory(
-        self, session: SlurmSession
-    ) -> None:
+    async def test_it_is_asked_once_and_outlives_the_controllers_memory(self, session: SlurmSession) -> None:
         run_id = await session.submit("true")
         await session.ended(run_id)
         first = await read_usage(session, run_id)
@@ -126,8 +119,7 @@ class TestWithoutAccounting:
     async def test_the_journal_says_it_and_is_named(self, without_accounting: SlurmSession) -> None:
         session = without_accounting
         run_id = await session.submit(
-            TAKES_200_MIB + "; exit 3",
-            resources={"accelerators": {"kind": "gpu", "type": "h100", "count": 2}},
+            TAKES_200_MIB + "; exit 3", resources={"accelerators": {"kind": "gpu", "type": "h100", "count": 2}}
         )
         await session.ended(run_id)
         usage = await session.hyperpod.runs.usage(run_id)
@@ -197,14 +189,7 @@ class TestRows:
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
-        [
-            ("00:00.658", 0.658),
-            ("01:02", 62),
-            ("03:01:02", 10_862),
-            ("2-00:00:00", 172_800),
-            ("", 0),
-            ("INVALID", 0),
-        ],
+        [("00:00.658", 0.658), ("01:02", 62), ("03:01:02", 10_862), ("2-00:00:00", 172_800), ("", 0), ("INVALID", 0)],
     )
     def test_cpu_times(self, text: str, seconds: float) -> None:
         assert cpu_seconds(text) == seconds

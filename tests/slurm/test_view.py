@@ -34,9 +34,7 @@ class Answers:
         self.broken = False
         self.ended = False
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> CommandOutput:
         """The recorded answer, with the mark that is asked for."""
         del stdin, timeout
         self.calls.append(argv[0])
@@ -79,9 +77,7 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def view(
-    answers: Answers, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> SlurmTables:
+def view(answers: Answers, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmTables:
     """The tables of the cluster."""
     del clock
     client = SlurmClient(answers)
@@ -92,9 +88,7 @@ def view(
     return SlurmTables(client, queue, pace, runs_here=True)
 
 
-async def test_pages_that_are_open_cost_two_calls_a_minute(
-    answers: Answers, view: SlurmTables, clock: Clock
-) -> None:
+async def test_pages_that_are_open_cost_two_calls_a_minute(answers: Answers, view: SlurmTables, clock: Clock) -> None:
     for _ in range(60 * 24):
         await asyncio.gather(view.cluster("ml", "slurm"), view.nodes(), view.jobs())
         clock.now += 2.5
@@ -117,9 +111,7 @@ async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: SlurmTab
     assert sorted(answers.calls) == ["sinfo", "squeue"]
 
 
-async def test_a_refresh_goes_past_all_caches(
-    answers: Answers, view: SlurmTables, clock: Clock
-) -> None:
+async def test_a_refresh_goes_past_all_caches(answers: Answers, view: SlurmTables, clock: Clock) -> None:
     before = await view.nodes()
     clock.now += 6
     assert await view.nodes() is before
@@ -129,9 +121,7 @@ async def test_a_refresh_goes_past_all_caches(
     assert sorted(answers.calls) == ["sinfo", "sinfo", "squeue", "squeue"]
 
 
-async def test_nodes_are_read_again_once_a_job_has_changed(
-    answers: Answers, view: SlurmTables, clock: Clock
-) -> None:
+async def test_nodes_are_read_again_once_a_job_has_changed(answers: Answers, view: SlurmTables, clock: Clock) -> None:
     """Else the nodes would say that a job's GPUs are free, up to 75 s long."""
     await view.nodes()
     clock.now += 6

@@ -47,16 +47,12 @@ class Waiting:
             "resources": {"nodes": nodes, "gpus_per_node": gpus, "processes_per_node": 1},
             **spec,
         }
-        return await self.hyperpod.submitter.submit(
-            Request(parse(JobSpec, data), cluster="slurm", base=self.folder)
-        )
+        return await self.hyperpod.submitter.submit(Request(parse(JobSpec, data), cluster="slurm", base=self.folder))
 
     async def others(self, *options: str, starts: bool = True) -> str:
         """A job of alice's; its id. Returns when it runs."""
         words = ("sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options)
-        said = await asyncio.to_thread(
-            self.testbed.exec, "ctl", *words, "--wrap=sleep 300", user="alice"
-        )
+        said = await asyncio.to_thread(self.testbed.exec, "ctl", *words, "--wrap=sleep 300", user="alice")
         job = said.strip()
         deadline = time.monotonic() + DEADLINE
         while starts and await self.state(job) != "RUNNING":
@@ -97,9 +93,7 @@ class Waiting:
     async def hpj(self, *words: str) -> list[str]:
         """The lines of a command in a terminal."""
         command = [sys.executable, "-m", "hyperpod_jlab.cli.main", *words]
-        done = await asyncio.to_thread(
-            subprocess.run, command, capture_output=True, text=True, timeout=60
-        )
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
@@ -123,9 +117,7 @@ def testbed(slurm_version: str) -> Iterator[SlurmTestbed]:
 
 
 @pytest.fixture
-async def waiting(
-    testbed: SlurmTestbed, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Waiting]:
+async def waiting(testbed: SlurmTestbed, home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Waiting]:
     given = {
         "root": str(testbed.partition),
         "there": str(testbed.partition_on_nodes),
@@ -171,9 +163,7 @@ async def test_fewer_nodes_would_start(waiting: Waiting):
     await waiting.others("-N2", "--gres=gpu:8", "-t10")
     run = await waiting.submit(nodes=4)
     told = await waiting.why(run, "Resources")
-    assert tuple(way.text for way in told.would_start_now) == (
-        "with 2 nodes instead of 4 (--nodes 2)",
-    )
+    assert tuple(way.text for way in told.would_start_now) == ("with 2 nodes instead of 4 (--nodes 2)",)
     assert told.tried == 1
     await waiting.hyperpod.runs.act(run, "cancel")
     await waiting.starts(await waiting.submit(nodes=2))
@@ -183,9 +173,7 @@ async def test_fewer_gpus_would_start(waiting: Waiting):
     await waiting.others("-N4", "--gres=gpu:4", "-t10")
     run = await waiting.submit(gpus=8)
     told = await waiting.why(run, "Resources")
-    assert tuple(way.text for way in told.would_start_now) == (
-        "with 4 accelerators instead of 8 (--gpus-per-node 4)",
-    )
+    assert tuple(way.text for way in told.would_start_now) == ("with 4 accelerators instead of 8 (--gpus-per-node 4)",)
     await waiting.hyperpod.runs.act(run, "cancel")
     await waiting.starts(await waiting.submit(gpus=4))
 
@@ -239,11 +227,7 @@ async def test_a_held_run_says_so_and_asks_nothing(waiting: Waiting):
     assert told.reason_code == "held"
     assert "release it" in str(told.reason)
     assert (told.position, told.counted) == (None, None)
-    assert (told.holders, tuple(way.text for way in told.would_start_now), told.tried) == (
-        (),
-        (),
-        0,
-    )
+    assert (told.holders, tuple(way.text for way in told.would_start_now), told.tried) == ((), (), 0)
 
 
 async def test_a_run_that_waits_for_another(waiting: Waiting):
@@ -274,9 +258,7 @@ async def test_a_run_over_the_queues_limit_of_nodes(waiting: Waiting):
         told = await waiting.why(run, "PartitionNodeLimit")
         assert "it requests more (or fewer) nodes" in str(told.reason)
         assert told.position is None
-        assert tuple(way.text for way in told.would_start_now) == (
-            "with 2 nodes instead of 4 (--nodes 2)",
-        )
+        assert tuple(way.text for way in told.would_start_now) == ("with 2 nodes instead of 4 (--nodes 2)",)
         await waiting.starts(await waiting.submit(nodes=2, gpus=1))
     finally:
         await waiting.scontrol("update", "PartitionName=dev", "MaxNodes=4")
@@ -287,9 +269,7 @@ async def test_a_run_over_the_limit_of_its_qos(waiting: Waiting):
     await waiting.starts(first)
     second = await waiting.submit(gpus=1, qos="single")
     told = await waiting.why(second, "QOSMaxJobsPerUserLimit")
-    assert told.reason == (
-        "your jobs that run have reached the limit of its QoS; wait until some end"
-    )
+    assert told.reason == ("your jobs that run have reached the limit of its QoS; wait until some end")
     assert told.position is None
     assert tuple(way.text for way in told.would_start_now) == ()
 

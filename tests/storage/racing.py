@@ -21,10 +21,7 @@ def _one(work: Callable[[int], Any], number: int, barrier: Any, answers: Any) ->
 def race(work: Callable[[int], Any], processes: int = PROCESSES) -> list[Any]:
     """Call `work` with 0, 1, 2 ... in processes of their own, all at once; the answers in that order."""
     barrier, answers = _FORK.Barrier(processes), _FORK.Queue()
-    runners = [
-        _FORK.Process(target=_one, args=(work, number, barrier, answers))
-        for number in range(processes)
-    ]
+    runners = [_FORK.Process(target=_one, args=(work, number, barrier, answers)) for number in range(processes)]
     for runner in runners:
         runner.start()
     found = dict(answers.get(timeout=60) for _ in runners)

@@ -139,13 +139,7 @@ def store_on_another_file_system(folder: Path) -> Any:
     copied = [store.put_bytes(b"12345", folder / name).copied for name in ("a", "b")]
     store.put_bytes(b"1", folder / "x", executable=True)
     texts = [(folder / name).read_text() for name in ("a", "b")]
-    return [
-        copied,
-        texts,
-        oct((folder / "a").stat().st_mode),
-        oct((folder / "x").stat().st_mode),
-        left(partition),
-    ]
+    return [copied, texts, oct((folder / "a").stat().st_mode), oct((folder / "x").stat().st_mode), left(partition)]
 
 
 def index_on_bad_disk(folder: Path) -> Any:

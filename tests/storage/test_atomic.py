@@ -118,10 +118,7 @@ def test_errors_of_the_system_become_ours(tmp_path: Path, number: int | None, co
         raise raised
     error = caught.value
     denied = code == "storage_denied"
-    assert (error.code, error.exit_code, error.status) == (
-        code,
-        *((4, 403) if denied else (2, 507)),
-    )
+    assert (error.code, error.exit_code, error.status) == (code, *((4, 403) if denied else (2, 507)))
     assert not denied or "/fsx/a" in error.message
     assert error.hint
     assert error.detail["path"] == ("/fsx/a" if number else str(tmp_path))

@@ -20,9 +20,7 @@ def disk(tmp_path: Path):
     return run
 
 
-@pytest.mark.parametrize(
-    "case", ["full_while_adding", "full_while_copying_a_file", "full_before_anything"]
-)
+@pytest.mark.parametrize("case", ["full_while_adding", "full_while_copying_a_file", "full_before_anything"])
 def test_a_full_disk_leaves_nothing_of_the_bundle(disk, case):
     assert disk(case) == ["storage_full", []]
 

@@ -25,10 +25,7 @@ def names(partition: Partition) -> list[str]:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    return {
-        str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode)
-        for path in [folder, *folder.rglob("*")]
-    }
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in [folder, *folder.rglob("*")]}
 
 
 def test_nothing_is_seen_before_the_commit(partition):
@@ -142,9 +139,7 @@ def test_odd_names_are_fine(partition):
 @pytest.mark.parametrize("shared", [False, True])
 def test_modes_are_exactly_the_documented_ones(tmp_path, umask, shared):
     partition = Partition(tmp_path / "fsx", shared=shared)
-    folder, file, code, tool = (
-        (0o755, 0o644, 0o444, 0o555) if shared else (0o700, 0o600, 0o400, 0o500)
-    )
+    folder, file, code, tool = (0o755, 0o644, 0o444, 0o555) if shared else (0o700, 0o600, 0o400, 0o500)
     before = os.umask(umask)
     try:
         with BundleWriter(partition, "run-1") as writer:

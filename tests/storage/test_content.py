@@ -89,9 +89,7 @@ def test_modes_on_a_shared_partition(tmp_path, source, umask):
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * len(DATA), DATA + b"more"])
-def test_a_stored_file_that_was_changed_in_place_is_noticed(
-    store, partition, source, tmp_path, data
-):
+def test_a_stored_file_that_was_changed_in_place_is_noticed(store, partition, source, tmp_path, data):
     store.put_file(source, tmp_path / "a")
     stored(partition).chmod(0o600)
     stored(partition).write_bytes(data)

@@ -24,19 +24,7 @@ RECORDS = {
     "status/intent-0.json": PROCESS,
     "status/owner.json": PROCESS,
 }
-DAMAGES = [
-    "empty",
-    "truncated",
-    "garbage",
-    "bytes",
-    "list",
-    "null",
-    "deep",
-    "folder",
-    "loop",
-    "pipe",
-    "surrogate",
-]
+DAMAGES = ["empty", "truncated", "garbage", "bytes", "list", "null", "deep", "folder", "loop", "pipe", "surrogate"]
 
 
 def damage(path: Path, how: str) -> None:
@@ -51,9 +39,7 @@ def damage(path: Path, how: str) -> None:
         "list": b"[1, 2]",
         "null": b"null",
         "deep": b"[" * 200_000,
-        "surrogate": text.replace('": "', '": "\\ud800', 1).encode()
-        if '": "' in text
-        else b'{"a": "\\ud800"}',
+        "surrogate": text.replace('": "', '": "\\ud800', 1).encode() if '": "' in text else b'{"a": "\\ud800"}',
     }
     if how == "folder":
         path.mkdir()
@@ -157,9 +143,7 @@ def test_a_head_or_spec_that_makes_no_sense(bundle, name, change):
     assert next(iter(change)) in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "value", ["NaN", "Infinity", "-Infinity", "1e300", "-1", '"x"', "null", "[]"]
-)
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e300", "-1", '"x"', "null", "[]"])
 @pytest.mark.parametrize(
     ("name", "field"),
     [
@@ -245,25 +229,14 @@ def test_a_newer_format_is_said_to_be_one(bundle, name, number):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "attempt-",
-        "attempt-x",
-        "attempt--1",
-        "attempt-1.tmp",
-        "attempt-\u00b2",
-        "attempt-\u0663",
-        ".attempt-2",
-        "other",
-    ],
+    ["attempt-", "attempt-x", "attempt--1", "attempt-1.tmp", "attempt-\u00b2", "attempt-\u0663", ".attempt-2", "other"],
 )
 def test_folders_that_are_no_attempts(bundle, name):
     (bundle.folder / "status" / name).mkdir()
     assert [attempt.number for attempt in bundle.read().attempts] == [1]
 
 
-@pytest.mark.parametrize(
-    "name", ["status", "status/attempt-1", "status/observations", "status/actions"]
-)
+@pytest.mark.parametrize("name", ["status", "status/attempt-1", "status/observations", "status/actions"])
 def test_a_file_where_a_folder_belongs_is_an_empty_folder(bundle, name):
     whole = bundle.read()
     folder = bundle.folder / name

@@ -38,9 +38,7 @@ def folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lay", [pipe, link, folder])
-def test_only_regular_files_are_read_and_nothing_is_waited_for(
-    bundle: Path, lay: Callable[[Path], None]
-):
+def test_only_regular_files_are_read_and_nothing_is_waited_for(bundle: Path, lay: Callable[[Path], None]):
     lay(bundle / "laid")
     with pytest.raises(OSError, match=r"regular|links|directory"):
         descent.read(bundle / "laid")
@@ -61,9 +59,7 @@ def test_no_step_from_our_folder_on_may_be_a_link(bundle: Path, tmp_path: Path, 
     assert next((tmp_path / "moved").rglob("file")).read_bytes() == b"words"
 
 
-def test_the_way_to_our_folder_is_the_administrators_and_may_be_a_link(
-    bundle: Path, tmp_path: Path
-):
+def test_the_way_to_our_folder_is_the_administrators_and_may_be_a_link(bundle: Path, tmp_path: Path):
     (tmp_path / "mount").symlink_to(tmp_path / "fsx")
     there = tmp_path / "mount" / bundle.relative_to(tmp_path / "fsx")
     assert descent.read(there / "file") == b"words"

@@ -331,9 +331,7 @@ def test_a_cache_folder_that_somebody_else_laid_is_not_used(tmp_path, home, monk
     assert default_path(partition) is None
     index = RunIndex(partition)
     assert index.use(newest()) == ["run-1"]
-    assert index.use(lambda session: [row.run_id for row in session.newest(limit=None)]) == [
-        "run-1"
-    ]
+    assert index.use(lambda session: [row.run_id for row in session.newest(limit=None)]) == ["run-1"]
 
 
 def test_the_stamp_of_a_run_changes_with_what_is_recorded(partition):

@@ -43,9 +43,7 @@ def test_folders_have_exactly_the_documented_modes(tmp_path, umask, shared, expe
         partition.prepare()
     finally:
         os.umask(before)
-    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [
-        expected
-    ] * 3
+    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [expected] * 3
 
 
 def test_preparing_again_changes_nothing(tmp_path):
@@ -87,9 +85,7 @@ def test_a_partition_that_is_shared_later_keeps_what_lay_there_before(tmp_path):
     before = make_bundle(Partition(tmp_path), "before")
     partition = Partition(tmp_path, shared=True)
     partition.prepare()
-    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [
-        0o755
-    ] * 3
+    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [0o755] * 3
     assert BundleReader(partition, "before").folder == before.folder
     make_bundle(partition, "later")
     later = BundleReader(Partition(tmp_path), "later")

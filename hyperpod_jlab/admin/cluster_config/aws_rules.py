@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from hyperpod_jlab.admin.cluster_config.document import (
-    PROVISIONING,
-    ClusterMount,
-    GroupConfig,
-    Network,
-    file_system_id,
-)
+from hyperpod_jlab.admin.cluster_config.document import PROVISIONING, ClusterMount, GroupConfig, Network, file_system_id
 from hyperpod_jlab.admin.cluster_config.facts import Facts
 from hyperpod_jlab.admin.cluster_config.results import RuleResult, error, unknown, warning
 from hyperpod_jlab.core.errors import nearest
@@ -74,9 +68,7 @@ async def _scripts_exist(facts: Facts, group: GroupConfig) -> RuleResults:
 
 async def _file_system_fits(facts: Facts, mount: ClusterMount, name: str) -> RuleResults:
     description = await facts.file_system(name)
-    kind, state, dns_name = (
-        description.get(member) for member in ("FileSystemType", "Lifecycle", "DNSName")
-    )
+    kind, state, dns_name = (description.get(member) for member in ("FileSystemType", "Lifecycle", "DNSName"))
     mount_name = (description.get("LustreConfiguration") or {}).get("MountName")
     if kind != "LUSTRE":
         yield error(f"{name} is a {kind} file system, not Lustre", mount.path)
@@ -100,9 +92,7 @@ async def _file_system_is_near(facts: Facts, mount: ClusterMount, name: str) -> 
             message = f"{name} is in {description.get('VpcId')}, but the instances will be in {', '.join(vpcs)}"
             yield error(message, mount.path)
         elif known and not known.keys() & set(own):
-            message = (
-                f"{name} is in {', '.join(own)}, but the instances will be in {', '.join(known)}"
-            )
+            message = f"{name} is in {', '.join(own)}, but the instances will be in {', '.join(known)}"
             yield warning(message, mount.path, "traffic between zones costs more and is slower")
 
 
@@ -195,9 +185,7 @@ async def _security_groups(facts: Facts, network: Network) -> RuleResults:
             yield error(f"security group {name} not found in this region", path)
     known_groups = [groups[name] for name in network.security_groups if name in groups]
     if known_groups and len(known_groups) == len(network.security_groups):
-        types = {
-            name: await facts.type_of(name) for group in network.groups for name in group.types
-        }
+        types = {name: await facts.type_of(name) for group in network.groups for name in group.types}
         efa = sorted(name for name, kind in types.items() if kind is not None and kind.efa != 0)
         for direction in ("inbound", "outbound"):
             for rule_result in _members_reach_each_other(network, known_groups, direction, efa):

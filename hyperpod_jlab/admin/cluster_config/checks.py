@@ -25,11 +25,7 @@ class Check(NamedTuple):
 
 
 CHECKS = {
-    "files": Check(
-        "The files",
-        "files are readable and have no placeholders left",
-        (file_rules.check_placeholders,),
-    ),
+    "files": Check("The files", "files are readable and have no placeholders left", (file_rules.check_placeholders,)),
     "schema": Check(
         "Members and values",
         "members and values match the AWS API",
@@ -47,12 +43,7 @@ CHECKS = {
             file_rules.check_roles_by_second_file,
         ),
     ),
-    "scripts": Check(
-        "Lifecycle scripts",
-        "scripts found",
-        (file_rules.check_script_names,),
-        aws_rules.ask_scripts,
-    ),
+    "scripts": Check("Lifecycle scripts", "scripts found", (file_rules.check_script_names,), aws_rules.ask_scripts),
     "storage": Check(
         "File systems",
         "found and reachable",
@@ -120,9 +111,7 @@ async def _collect(name: str, path: str, results: aws_rules.RuleResults) -> list
     return rule_results
 
 
-def _report(
-    documents: ClusterConfigFiles, rule_results: Sequence[RuleResult], *, with_aws: bool = True
-) -> Report:
+def _report(documents: ClusterConfigFiles, rule_results: Sequence[RuleResult], *, with_aws: bool = True) -> Report:
     # One message is enough if several items of a check failed for the same reason.
     by_key: dict[object, RuleResult] = {}
     for rule_result in rule_results:

@@ -70,9 +70,7 @@ _REGION = click.option(
 @click.option("--offline", is_flag=True, help="Run only checks that do not need AWS.")
 @click.option("--strict", is_flag=True, help="Treat warnings and unknown results as errors.")
 @_REGION
-def validate(
-    config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None
-) -> None:
+def validate(config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None) -> None:
     """Check a configuration."""
     documents = _read(config, provisioning)
     report = check(documents) if offline else _check_with_aws(documents, region)
@@ -84,9 +82,7 @@ def validate(
 
 
 def _read(config: Path, provisioning: Path | None) -> ClusterConfigFiles:
-    return ClusterConfigFiles(
-        read_document(config), read_document(provisioning) if provisioning else None
-    )
+    return ClusterConfigFiles(read_document(config), read_document(provisioning) if provisioning else None)
 
 
 def _check_with_aws(documents: ClusterConfigFiles, region: str | None) -> Report:
@@ -140,15 +136,11 @@ def _refuse(report: Report, *, strict: bool = False) -> None:
     ),
 )
 @click.option("--file", "config", type=_FILE, required=True, help="Cluster configuration (JSON).")
-@click.option(
-    "--provisioning", type=_FILE, help="For Slurm: the file provisioning_parameters.json."
-)
+@click.option("--provisioning", type=_FILE, help="For Slurm: the file provisioning_parameters.json.")
 @click.option("--wait", is_flag=True, help="Wait until the cluster is in service or has failed.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_REGION
-def create_cluster(
-    config: Path, provisioning: Path | None, wait: bool, yes: bool, region: str | None
-) -> None:
+def create_cluster(config: Path, provisioning: Path | None, wait: bool, yes: bool, region: str | None) -> None:
     """Make a cluster."""
     documents = _read(config, provisioning)
     report = _check_with_aws(documents, region)
@@ -175,11 +167,7 @@ def _ask(question: str, yes: bool) -> None:
     if yes:
         return
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise InvalidInputError(
-            f"this needs confirmation: {question}",
-            code="not_confirmed",
-            hint="confirm with --yes",
-        )
+        raise InvalidInputError(f"this needs confirmation: {question}", code="not_confirmed", hint="confirm with --yes")
     if not click.confirm(f"{question[0].upper()}{question[1:]}?", err=True):
         raise InvalidInputError("nothing was done", code="not_confirmed")
 

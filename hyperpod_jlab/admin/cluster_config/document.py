@@ -28,9 +28,7 @@ def read_document(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(
-            path.read_text(encoding="utf-8-sig"),
-            object_pairs_hook=_unique_members,
-            parse_constant=_reject_constant,
+            path.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique_members, parse_constant=_reject_constant
         )
     except UnicodeDecodeError as error:
         raise _syntax_error(path, "is not UTF-8 text") from error
@@ -149,11 +147,7 @@ class ClusterConfigFiles:
         provisioning: The second file; None: there is none.
     """
 
-    def __init__(
-        self,
-        cluster: Mapping[str, Any],
-        provisioning: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, cluster: Mapping[str, Any], provisioning: Mapping[str, Any] | None = None) -> None:
         self.cluster, self.provisioning = cluster, provisioning
         self.name = _text(cluster, "ClusterName")
         # AWS' default is Slurm.
@@ -195,9 +189,7 @@ class ClusterConfigFiles:
             yield from group.mounts
         if self.second is not None and self.second.dns_name is not None:
             path = f"{PROVISIONING}: fsx_dns_name"
-            yield ClusterMount(
-                path, self.second.dns_name, self.second.mount_name, groups=self.groups
-            )
+            yield ClusterMount(path, self.second.dns_name, self.second.mount_name, groups=self.groups)
 
 
 def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfig:
@@ -207,14 +199,10 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfi
         path=path,
         name=_text(raw, "InstanceGroupName"),
         count=_number(raw, "InstanceCount"),
-        types=(one_type,)
-        if one_type
-        else _texts(_object(raw, "InstanceRequirements"), "InstanceTypes"),
+        types=(one_type,) if one_type else _texts(_object(raw, "InstanceRequirements"), "InstanceTypes"),
         script_folder=_text(scripts, "SourceS3Uri"),
         script=_text(scripts, "OnCreate"),
-        storage=tuple(
-            storage for storage in _list(raw, "InstanceStorageConfigs") if isinstance(storage, dict)
-        ),
+        storage=tuple(storage for storage in _list(raw, "InstanceStorageConfigs") if isinstance(storage, dict)),
         slurm_role=_text(slurm, "NodeType"),
         partitions=_texts(slurm, "PartitionNames"),
         subnets=_texts(network, "Subnets"),
@@ -226,11 +214,7 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> GroupConfi
 
 def _provisioning(raw: Mapping[str, Any]) -> Provisioning:
     workers = tuple(
-        (
-            f"worker_groups[{number}]",
-            _text(raw_group, "instance_group_name"),
-            _text(raw_group, "partition_name"),
-        )
+        (f"worker_groups[{number}]", _text(raw_group, "instance_group_name"), _text(raw_group, "partition_name"))
         for number, raw_group in enumerate(_list(raw, "worker_groups"))
         if isinstance(raw_group, dict)
     )

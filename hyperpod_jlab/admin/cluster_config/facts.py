@@ -9,11 +9,7 @@ from urllib.parse import urlsplit
 
 from hyperpod_jlab.admin.cluster_config.document import ClusterConfigFiles
 from hyperpod_jlab.aws.clusters import describe_instance_types
-from hyperpod_jlab.aws.network import (
-    describe_interfaces,
-    describe_route_tables,
-    parse_security_group,
-)
+from hyperpod_jlab.aws.network import describe_interfaces, describe_route_tables, parse_security_group
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.instance_types import InstanceType, from_ec2, instance_type
@@ -66,9 +62,7 @@ class Facts:
         async with self._limit:
             return await self._aws.call(service, operation, **parameters)
 
-    async def _by_filter(
-        self, operation: str, name: str, values: Iterable[str]
-    ) -> list[dict[str, Any]]:
+    async def _by_filter(self, operation: str, name: str, values: Iterable[str]) -> list[dict[str, Any]]:
         """Descriptions by a filter: in a query by ids, one unknown id fails all."""
         filters = [{"Name": name, "Values": sorted(values)}]
         if not filters[0]["Values"]:
@@ -138,9 +132,7 @@ class Facts:
         prefix = f"{url.path.strip('/')}/".removeprefix("/")
         parameters = {"Bucket": url.netloc, "Prefix": prefix, "MaxKeys": MAX_FILES}
         response = await self._call("s3", "ListObjectsV2", **parameters)
-        return frozenset(
-            str(objects["Key"]).removeprefix(prefix) for objects in response.get("Contents") or ()
-        )
+        return frozenset(str(objects["Key"]).removeprefix(prefix) for objects in response.get("Contents") or ())
 
     @_once
     async def types(self) -> dict[str, InstanceType]:

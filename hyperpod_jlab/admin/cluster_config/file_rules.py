@@ -36,15 +36,10 @@ def check_schema(documents: ClusterConfigFiles) -> RuleResults:
 
 def check_placeholders(documents: ClusterConfigFiles) -> RuleResults:
     """Texts such as ``${ROLE}`` or ``<role>`` were to be replaced."""
-    for prefix, document in (
-        ("", documents.cluster),
-        (f"{PROVISIONING}: ", documents.provisioning or {}),
-    ):
+    for prefix, document in (("", documents.cluster), (f"{PROVISIONING}: ", documents.provisioning or {})):
         for path, text in _texts(dict(document)):
             if "${" in text or text.startswith("<"):
-                yield error(
-                    f"'{text[:60]}' is a placeholder that is not filled in", f"{prefix}{path}"
-                )
+                yield error(f"'{text[:60]}' is a placeholder that is not filled in", f"{prefix}{path}")
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -224,9 +219,7 @@ def check_roles_by_second_file(documents: ClusterConfigFiles) -> RuleResults:
             yield error(message, group.path, hint)
 
 
-def _check_group_exists(
-    name: str, path: str, groups_by_name: Mapping[str, GroupConfig]
-) -> RuleResults:
+def _check_group_exists(name: str, path: str, groups_by_name: Mapping[str, GroupConfig]) -> RuleResults:
     if name not in groups_by_name:
         suggestion = nearest(name, groups_by_name)
         hint = f"valid values: {', '.join(groups_by_name) or 'none'}"

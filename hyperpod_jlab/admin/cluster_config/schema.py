@@ -26,13 +26,7 @@ _KINDS: dict[str, tuple[tuple[Any, ...], str]] = {
     "double": ((int, float), "a number"),
     "timestamp": ((int, float, str), "a number"),
 }
-_KIND_NAMES = {
-    dict: "an object",
-    list: "a list",
-    str: "text",
-    bool: "true or false",
-    type(None): "null",
-}
+_KIND_NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 _CATEGORIES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s", r"\p{Alnum}": "a-zA-Z0-9"}
 """Java's character classes in Python's syntax; Python's are a little wider."""
 
@@ -92,9 +86,7 @@ def problems(value: Any, shape: Any, path: str = "") -> Iterator[RuleResult]:
 
 
 def _wrong_type(value: Any, shape: Any, path: str) -> RuleResult:
-    found_kind = next(
-        (message for kind, message in _KIND_NAMES.items() if isinstance(value, kind)), "a number"
-    )
+    found_kind = next((message for kind, message in _KIND_NAMES.items() if isinstance(value, kind)), "a number")
     _, expected_type = _KINDS[shape.type_name]
     hint = None
     if expected_type == "a number" and isinstance(value, float):
@@ -151,9 +143,7 @@ def _python_pattern(pattern: str) -> str:
     return pattern
 
 
-def _bounds(
-    number: float, shape: Any, path: str, subject: str | None = None
-) -> Iterator[RuleResult]:
+def _bounds(number: float, shape: Any, path: str, subject: str | None = None) -> Iterator[RuleResult]:
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
     message = f"has {number} {subject}" if subject else f"is {number}"
     if low is not None and number < low:

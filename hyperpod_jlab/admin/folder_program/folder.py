@@ -86,9 +86,7 @@ def _check_owner(descriptor: int, folder_spec: Mapping[str, Any]) -> None:
 
 
 def _matches(state: Mapping[str, Any], folder_spec: Mapping[str, Any]) -> bool:
-    return all(
-        state[name] == folder_spec[name] for name in ("uid", "gid", "mode", "acl", "default")
-    )
+    return all(state[name] == folder_spec[name] for name in ("uid", "gid", "mode", "acl", "default"))
 
 
 def _set_rights(descriptor: int, folder_spec: Mapping[str, Any]) -> None:
@@ -97,10 +95,7 @@ def _set_rights(descriptor: int, folder_spec: Mapping[str, Any]) -> None:
     if (status.st_uid, status.st_gid) != (folder_spec["uid"], folder_spec["gid"]):
         # First the owner: a change of it takes the bits for user and group away.
         os.fchown(descriptor, folder_spec["uid"], folder_spec["gid"])
-    base = [
-        ["user", None, folder_spec["mode"] >> 6 & 7],
-        ["group", None, folder_spec["mode"] >> 3 & 7],
-    ]
+    base = [["user", None, folder_spec["mode"] >> 6 & 7], ["group", None, folder_spec["mode"] >> 3 & 7]]
     base.append(["other", None, folder_spec["mode"] & 7])
     access = from_grants([*base, *folder_spec["acl"]]) if folder_spec["acl"] else []
     mask = [rights for tag, rights, _ in access if tag == MASK_TAG]
@@ -119,9 +114,7 @@ def _set_rights(descriptor: int, folder_spec: Mapping[str, Any]) -> None:
             raise WorkError("no_acl") from error
         raise
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(
-            descriptor, mode
-        )  # a list has no setgid and sticky bits, and setting it may take them away
+        os.fchmod(descriptor, mode)  # a list has no setgid and sticky bits, and setting it may take them away
 
 
 def _state(descriptor: int) -> Dict[str, Any]:

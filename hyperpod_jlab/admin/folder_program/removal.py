@@ -85,9 +85,7 @@ def _empty_folder(top: int, mount: str, deadline: float) -> bool:
         while True:
             current = levels[-1]
             if current.inner:
-                if _enter(levels, current.inner.pop(), mount) and not _remove_files(
-                    levels[-1], deadline
-                ):
+                if _enter(levels, current.inner.pop(), mount) and not _remove_files(levels[-1], deadline):
                     return False
                 continue
             if len(levels) == 1:
@@ -123,9 +121,7 @@ def _enter(levels: List[_Level], name: str, mount: str) -> bool:
     if len(levels) > _MAX_DEPTH:
         new_name = secrets.token_hex(16)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(
-                name, new_name, src_dir_fd=current.descriptor, dst_dir_fd=levels[0].descriptor
-            )
+            os.rename(name, new_name, src_dir_fd=current.descriptor, dst_dir_fd=levels[0].descriptor)
             levels[0].inner.append(new_name)
         return False
     try:

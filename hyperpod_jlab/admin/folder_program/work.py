@@ -106,9 +106,7 @@ def main(text: str) -> int:
             the file there.
     """
     request = json.loads(zlib.decompress(base64.b64decode(text)))
-    response = seal_response(
-        work(request) if _is_mounted(request["root"]) else _NOT_MOUNTED, request["key"]
-    )
+    response = seal_response(work(request) if _is_mounted(request["root"]) else _NOT_MOUNTED, request["key"])
     if request["reply"] is None:
         sys.stdout.write("\n" + response)
         sys.stdout.flush()
@@ -158,8 +156,5 @@ def _remove_old_responses(descriptor: int) -> None:
     """Remove answers that nobody reads any more."""
     for name in os.listdir(descriptor):
         with contextlib.suppress(OSError):
-            if (
-                time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
-                > _MAX_AGE_S
-            ):
+            if time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime > _MAX_AGE_S:
                 os.unlink(name, dir_fd=descriptor)

@@ -43,13 +43,7 @@ from hyperpod_jlab.admin.fsx.planning import path_mounted_by, reason_to_wait, st
 from hyperpod_jlab.admin.lifecycle.models import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.lifecycle.service import LifecycleExecutor
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    InvalidInputError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, RefusedError, UnreachableError
 from hyperpod_jlab.core.finding import raise_on_error
 
 _CONCURRENCY = 8
@@ -102,9 +96,7 @@ class Executor:
         self._written_targets: set[str] = set()
         self._desired = DesiredState(None)
         self._file_system = actual.file_system.name
-        self._holders = MountTargetCalls(
-            self._aws, actual.domain, POLL_S if interval_s is None else interval_s
-        )
+        self._holders = MountTargetCalls(self._aws, actual.domain, POLL_S if interval_s is None else interval_s)
         self._lifecycle = LifecycleExecutor(self._aws, actual.domain, self._holders)
         self._stopping = stopping
 
@@ -170,9 +162,7 @@ class Executor:
     # ------------------------------------------------------------------------------ network interfaces and folders
 
     async def _groups(self, step: GroupStep) -> None:
-        interface = next(
-            item for item in self._actual.file_system.interfaces if item.name == step.interface
-        )
+        interface = next(item for item in self._actual.file_system.interfaces if item.name == step.interface)
         adds = step.group in step.groups
         own_groups = {*interface.ours, step.group} if adds else {*interface.ours} - {step.group}
         tag = {"Key": MARK, "Value": " ".join(sorted(own_groups))}
@@ -187,19 +177,12 @@ class Executor:
     async def _set_groups(self, step: GroupStep, *, adds: bool) -> None:
         """Add the group to the interface's current list, or remove it: EC2 replaces the whole list."""
         names = [step.interface]
-        response = await self._aws.call(
-            "ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names
-        )
-        group_ids = [
-            str(group["GroupId"]) for group in response["NetworkInterfaces"][0].get("Groups") or ()
-        ]
+        response = await self._aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names)
+        group_ids = [str(group["GroupId"]) for group in response["NetworkInterfaces"][0].get("Groups") or ()]
         groups = [group for group in group_ids if group != step.group] + [step.group] * adds
         if set(groups) != set(group_ids):
             await self._aws.call(
-                "ec2",
-                "ModifyNetworkInterfaceAttribute",
-                NetworkInterfaceId=step.interface,
-                Groups=groups,
+                "ec2", "ModifyNetworkInterfaceAttribute", NetworkInterfaceId=step.interface, Groups=groups
             )
 
     async def _folders(self, steps: Sequence[FolderStep]) -> list[StepResult]:
@@ -215,15 +198,10 @@ class Executor:
                 errors = dict.fromkeys(folders_to_make, error)
         self._missing_folders = {path for path, error in errors.items() if error is not None}
         return [
-            StepResult(
-                step, step.path in errors and errors[step.path] is None, errors.get(step.path)
-            )
-            for step in steps
+            StepResult(step, step.path in errors and errors[step.path] is None, errors.get(step.path)) for step in steps
         ]
 
-    async def _make_folders(
-        self, folders_to_make: Mapping[str, Folder]
-    ) -> Mapping[str, HyperpodError | None]:
+    async def _make_folders(self, folders_to_make: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
         if self._provisioner is None:
             raise RefusedError(
                 "folders cannot be created from here",
@@ -238,9 +216,7 @@ class Executor:
         holder, name = step.holder, self._file_system
         mark, mode = mount_tag(holder.kind, name), mode_tag(name)
         tags_before = {mark: step.mark, mode: step.own_mode}
-        tags = [
-            {"Key": key, "Value": value} for key, value in tags_before.items() if value is not None
-        ]
+        tags = [{"Key": key, "Value": value} for key, value in tags_before.items() if value is not None]
         if self._desired.mode is None:
             tags = []  # a tag to keep until its folder is deleted exists already, unless another admin removed it
         if tags:
@@ -253,23 +229,15 @@ class Executor:
                 await self._tag(holder, tags)
                 raise
         tags_to_set = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
-        removed_tags = [
-            key
-            for key, value in tags_before.items()
-            if value is None and tags_to_set[key] is not None
-        ]
+        removed_tags = [key for key, value in tags_before.items() if value is None and tags_to_set[key] is not None]
         if removed_tags:
-            await self._aws.call(
-                "sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=removed_tags
-            )
+            await self._aws.call("sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=removed_tags)
 
     async def _tag(self, holder: MountTarget, tags: list[dict[str, str]]) -> None:
         try:
             await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
         except InvalidInputError:
-            await self._holders.describe(
-                holder
-            )  # SageMaker says this of a holder that no longer exists too
+            await self._holders.describe(holder)  # SageMaker says this of a holder that no longer exists too
             raise
 
     async def _write(self, step: EntryStep) -> bool:
@@ -293,9 +261,7 @@ class Executor:
             if self._guard is not None:
                 await self._guard()
             try:
-                await self._holders.update(
-                    step.holder, response, list_member(step.holder.kind), list(entries)
-                )
+                await self._holders.update(step.holder, response, list_member(step.holder.kind), list(entries))
             except (ConflictError, UnreachableError) as error:
                 await self._holders.pause_after_conflict(error)
                 last = error
@@ -310,22 +276,12 @@ class Executor:
         name = self._file_system
         if step.holder.kind == "space":
             attach = lists.is_attached(step.entries, name)
-            return (
-                lists.with_attached(entries, name)
-                if attach
-                else lists.without_attached(entries, name)
-            )
+            return lists.with_attached(entries, name) if attach else lists.without_attached(entries, name)
         path = lists.mounted_path(step.entries, name)
-        return (
-            lists.without_path(entries, name)
-            if path is None
-            else lists.with_path(entries, name, path)
-        )
+        return lists.without_path(entries, name) if path is None else lists.with_path(entries, name, path)
 
 
-def _check_limit(
-    holder: MountTarget, entries_now: Sequence[lists.Entry], entries: Sequence[lists.Entry]
-) -> None:
+def _check_limit(holder: MountTarget, entries_now: Sequence[lists.Entry], entries: Sequence[lists.Entry]) -> None:
     """Refuse a list that has become too long since the plan was made.
 
     Raises:
@@ -409,22 +365,17 @@ class DomainClaim:
             if result.error is not None and isinstance(result.step, EntryStep)
         }
         if any(
-            isinstance(result, UnreachableError) or result.code == "superseded"
-            for result in failed_holders.values()
+            isinstance(result, UnreachableError) or result.code == "superseded" for result in failed_holders.values()
         ):
             return False  # it may still succeed, or belong to another apply by now
         name = actual.file_system.name
         try:
             for result in actual.holders:
-                has = lists.mounted_path(result.entries, name) is not None or lists.is_attached(
-                    result.entries, name
-                )
+                has = lists.mounted_path(result.entries, name) is not None or lists.is_attached(result.entries, name)
                 if result.words in failed_holders and result.mark is not None and not has:
                     keys = [mount_tag(result.kind, name)]
                     await self.check()
-                    await self._aws.call(
-                        "sagemaker", "DeleteTags", ResourceArn=result.arn, TagKeys=keys
-                    )
+                    await self._aws.call("sagemaker", "DeleteTags", ResourceArn=result.arn, TagKeys=keys)
         except HyperpodError as error:
             log.warning("tags were not removed: %s", error)
             return False
@@ -479,15 +430,10 @@ def known_folders_after(actual: ActualState, results: Mapping[str, StepResult]) 
     if folders is None:
         return None
     steps = [result.step for result in results.values() if result.done]
-    return {
-        **folders,
-        **{result.path: result.folder for result in steps if isinstance(result, FolderStep)},
-    }
+    return {**folders, **{result.path: result.folder for result in steps if isinstance(result, FolderStep)}}
 
 
-def remaining_steps(
-    actual: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]
-) -> list[PlanStep]:
+def remaining_steps(actual: ActualState, plan: StoragePlan, results: Mapping[str, StepResult]) -> list[PlanStep]:
     """The steps of a new plan that are worth applying after a pass.
 
     Args:
@@ -496,9 +442,7 @@ def remaining_steps(
         results: The results so far, by target.
     """
     possible = {step.target: step for step in plan.steps if step.can_be_done}
-    retryable = {
-        name for name, step in possible.items() if _is_worth_retry(step, results.get(name))
-    }
+    retryable = {name for name, step in possible.items() if _is_worth_retry(step, results.get(name))}
     scripts = any(isinstance(possible[name], LifecycleStep) for name in retryable)
     for name, step in possible.items():
         has_waited = name in results and results[name].step.state == "waits"

@@ -90,9 +90,7 @@ class RetryingAws:
         """
         return await self.retry("sagemaker", lambda: list_tags(self._aws, arn))
 
-    async def list_all(
-        self, service: str, operation: str, member: str, **parameters: Any
-    ) -> list[dict[str, Any]]:
+    async def list_all(self, service: str, operation: str, member: str, **parameters: Any) -> list[dict[str, Any]]:
         """A complete list; if a page fails, starts again.
 
         Raises:
@@ -148,11 +146,7 @@ def is_in_use(error: HyperpodError | None) -> bool:
 def is_transient(error: UnreachableError) -> bool:
     """Whether AWS throttles, or has a transient fault of its own."""
     code = str((error.detail or {}).get("aws_code", ""))
-    return (
-        error.code == "aws_throttled"
-        or code in _SERVER_ERRORS
-        or (code.isdigit() and code >= "500")
-    )
+    return error.code == "aws_throttled" or code in _SERVER_ERRORS or (code.isdigit() and code >= "500")
 
 
 MARK = "hyperpod-jlab"
@@ -226,9 +220,7 @@ class StateReader:
         on_progress: Called with the number of profiles and spaces read so far, and the total.
     """
 
-    def __init__(
-        self, aws: Aws, query: StateQuery, on_progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    def __init__(self, aws: Aws, query: StateQuery, on_progress: Callable[[int, int], None] | None = None) -> None:
         self._aws = RetryingAws(aws)
         self._query = query
         self._all_tags = query.all_tags
@@ -243,9 +235,7 @@ class StateReader:
             NotFoundError: The domain or the file system does not exist.
             HyperpodError: See `aws.errors`.
         """
-        domain, file_system, apps = await asyncio.gather(
-            self._domain(), self._file_system(), self._apps()
-        )
+        domain, file_system, apps = await asyncio.gather(self._domain(), self._file_system(), self._apps())
         tags = await self._tags(str(domain["DomainArn"]))
         claim = tags.get(claim_tag(self._query.file_system))
         self._all_tags = self._all_tags or claim is not None
@@ -277,15 +267,10 @@ class StateReader:
         """
         name = self._query.domain
         domain, listing = await asyncio.gather(
-            self._domain(),
-            self._call(
-                "sagemaker", "ListUserProfiles", DomainIdEquals=name, MaxResults=_FIRST_PROFILES
-            ),
+            self._domain(), self._call("sagemaker", "ListUserProfiles", DomainIdEquals=name, MaxResults=_FIRST_PROFILES)
         )
         names = [str(profile["UserProfileName"]) for profile in listing.get("UserProfiles") or ()]
-        tags, profiles = await asyncio.gather(
-            self._tags(str(domain["DomainArn"])), self._all(self._profile, names, {})
-        )
+        tags, profiles = await asyncio.gather(self._tags(str(domain["DomainArn"])), self._all(self._profile, names, {}))
         return (*self._defaults(domain, tags), *profiles)
 
     # ------------------------------------------------------------------------------ the domain
@@ -293,9 +278,7 @@ class StateReader:
     async def _domain(self) -> dict[str, Any]:
         return await self._call("sagemaker", "DescribeDomain", DomainId=self._query.domain)
 
-    def _defaults(
-        self, description: Mapping[str, Any], tags: Mapping[str, str]
-    ) -> list[MountTarget]:
+    def _defaults(self, description: Mapping[str, Any], tags: Mapping[str, str]) -> list[MountTarget]:
         targets: list[MountTarget] = []
         kinds: tuple[tuple[HolderKind, str], ...] = (
             ("domain", "DefaultUserSettings"),
@@ -320,10 +303,7 @@ class StateReader:
 
     async def _group(self, vpc: str) -> str | None:
         name = GROUP_NAME.format(domain=self._query.domain)
-        filters = [
-            {"Name": "group-name", "Values": [name]},
-            {"Name": "vpc-id", "Values": [vpc]},
-        ]
+        filters = [{"Name": "group-name", "Values": [name]}, {"Name": "vpc-id", "Values": [vpc]}]
         response = await self._call("ec2", "DescribeSecurityGroups", Filters=filters)
         return next((str(group["GroupId"]) for group in response.get("SecurityGroups") or ()), None)
 
@@ -353,11 +333,7 @@ class StateReader:
         profile_names = subset.profiles | {owners.get(name) for name in subset.spaces} - {None}
         return (
             [name for name in names if name in profile_names],
-            [
-                name
-                for name, owner in owners.items()
-                if name in subset.spaces or owner in profile_names
-            ],
+            [name for name, owner in owners.items() if name in subset.spaces or owner in profile_names],
         )
 
     async def _list(self, operation: str, member: str) -> list[dict[str, Any]]:
@@ -389,10 +365,7 @@ class StateReader:
 
     async def _profile(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> MountTarget:
         response = await self._call(
-            "sagemaker",
-            "DescribeUserProfile",
-            DomainId=self._query.domain,
-            UserProfileName=name,
+            "sagemaker", "DescribeUserProfile", DomainId=self._query.domain, UserProfileName=name
         )
         settings = response.get("UserSettings") or {}
         posix = settings.get("CustomPosixUserConfig") or {}
@@ -415,9 +388,7 @@ class StateReader:
         )
 
     async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> MountTarget:
-        response = await self._call(
-            "sagemaker", "DescribeSpace", DomainId=self._query.domain, SpaceName=name
-        )
+        response = await self._call("sagemaker", "DescribeSpace", DomainId=self._query.domain, SpaceName=name)
         entries = tuple((response.get("SpaceSettings") or {}).get("CustomFileSystems") or ())
         private = (response.get("SpaceSharingSettings") or {}).get("SharingType") == "Private"
         owner = (response.get("OwnershipSettings") or {}).get("OwnerUserProfileName")
@@ -435,14 +406,10 @@ class StateReader:
             app_settings=_app_settings(response.get("SpaceSettings") or {}),
         )
 
-    async def _read_tags_if_needed(
-        self, arn: str, entries: tuple[lists.Entry, ...]
-    ) -> Mapping[str, str]:
+    async def _read_tags_if_needed(self, arn: str, entries: tuple[lists.Entry, ...]) -> Mapping[str, str]:
         """The tags of a profile or space: only read if the file system is in its list, or leftovers are possible."""
         name = self._query.file_system
-        may_have_tags = lists.mounted_path(entries, name) is not None or lists.is_attached(
-            entries, name
-        )
+        may_have_tags = lists.mounted_path(entries, name) is not None or lists.is_attached(entries, name)
         return await self._tags(arn) if may_have_tags or self._all_tags else {}
 
     async def _tags(self, arn: str) -> dict[str, str]:
@@ -477,9 +444,7 @@ class StateReader:
     async def _interfaces(self, names: tuple[str, ...]) -> tuple[FileSystemInterface, ...]:
         if not names:
             return ()
-        response = await self._call(
-            "ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names)
-        )
+        response = await self._call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
         return tuple(map(_interface, response.get("NetworkInterfaces") or ()))
 
     async def _call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
@@ -572,10 +537,7 @@ class MountTargetCalls:
                 raise RefusedError(
                     f"SageMaker reports for the {holder.words}: {status}",
                     code="not_in_service",
-                    hint=str(
-                        response.get("FailureReason")
-                        or "its page in the SageMaker console shows the reason"
-                    ),
+                    hint=str(response.get("FailureReason") or "its page in the SageMaker console shows the reason"),
                 )
             if time.monotonic() > deadline:
                 raise UnreachableError(
@@ -597,9 +559,7 @@ class MountTargetCalls:
         parameters = {name: holder.name} if name else {}
         return await self._aws.call("sagemaker", operation, DomainId=self._domain, **parameters)
 
-    async def update(
-        self, holder: MountTarget, description: Mapping[str, Any], member: str, value: Any
-    ) -> None:
+    async def update(self, holder: MountTarget, description: Mapping[str, Any], member: str, value: Any) -> None:
         """Write one member of its settings.
 
         Args:
@@ -620,9 +580,7 @@ class MountTargetCalls:
             ).get("ExecutionRole")
             if role:
                 parameters[settings]["ExecutionRole"] = role
-        operation = {"profile": "UpdateUserProfile", "space": "UpdateSpace"}.get(
-            holder.kind, "UpdateDomain"
-        )
+        operation = {"profile": "UpdateUserProfile", "space": "UpdateSpace"}.get(holder.kind, "UpdateDomain")
         name = _DESCRIBE_CALLS[holder.kind][1]
         if name:
             parameters[name] = holder.name

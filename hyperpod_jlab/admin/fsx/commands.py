@@ -57,9 +57,7 @@ PROVISIONER_OPTIONS = (
         metavar="NAME",
         help="With --folders kubernetes: namespace of the claim. Default: from the configuration.",
     ),
-    click.option(
-        "--queue", metavar="NAME", help="With --folders slurm: Slurm partition of the job."
-    ),
+    click.option("--queue", metavar="NAME", help="With --folders slurm: Slurm partition of the job."),
     click.option(
         "--mounted-at",
         metavar="PATH",
@@ -175,9 +173,7 @@ def show(storage_plan: StoragePlan, *, drift: bool = False) -> None:
 
 def _line(step: PlanStep) -> str:
     change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
-    return f"{_STATE_SIGNS[step.state]} {step.target}: {change}" + (
-        f" ({step.reason})" if step.reason else ""
-    )
+    return f"{_STATE_SIGNS[step.state]} {step.target}: {change}" + (f" ({step.reason})" if step.reason else "")
 
 
 def print_result(result: StepResult) -> None:
@@ -192,18 +188,13 @@ def print_result(result: StepResult) -> None:
 
 def _raise_worst(results: Sequence[StepResult]) -> None:
     """Raise the worst error; all were printed already."""
-    failures = [
-        (result.step.target, result.error) for result in results if result.error is not None
-    ]
+    failures = [(result.step.target, result.error) for result in results if result.error is not None]
     if not failures:
         return
     target, error = max(failures, key=lambda result: result[1].exit_code)
     remainder = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
     raise type(error)(
-        f"not done: {target}{remainder}: {error.message}",
-        code=error.code,
-        hint=error.hint,
-        detail=error.detail,
+        f"not done: {target}{remainder}: {error.message}", code=error.code, hint=error.hint, detail=error.detail
     )
 
 
@@ -271,24 +262,9 @@ def common_options(function: Decorated) -> Decorated:
             metavar="NAME",
             help="Include only this user profile, not the settings of the domain. Repeatable.",
         ),
-        click.option(
-            "--file-system",
-            metavar="ID",
-            callback=aws_name,
-            help="File system id, instead of --cluster.",
-        ),
-        click.option(
-            "--cluster",
-            metavar="NAME",
-            callback=aws_name,
-            help="HyperPod cluster whose file system to use.",
-        ),
-        click.option(
-            "--domain",
-            metavar="ID",
-            callback=aws_name,
-            help="Domain id. Default: the domain of this space.",
-        ),
+        click.option("--file-system", metavar="ID", callback=aws_name, help="File system id, instead of --cluster."),
+        click.option("--cluster", metavar="NAME", callback=aws_name, help="HyperPod cluster whose file system to use."),
+        click.option("--domain", metavar="ID", callback=aws_name, help="Domain id. Default: the domain of this space."),
     ):
         function = option(function)
     return function
@@ -303,9 +279,7 @@ def _desired_options(function: Decorated, *, is_mode_required: bool = True) -> D
             help="Settings (TOML) of the scripts that run when a space starts. Default: scripts are not changed.",
         ),
         *FOLDER_OPTIONS,
-        click.option(
-            "--take-over", is_flag=True, help="Also change settings that someone else made."
-        ),
+        click.option("--take-over", is_flag=True, help="Also change settings that someone else made."),
         click.option(
             "--shared-path",
             default="/shared",
@@ -442,17 +416,12 @@ def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
 
 
 async def _plan(services: Hyperpod, request: StorageRequest) -> tuple[ActualState, StoragePlan]:
-    async with (
-        slow_steps("asking AWS") as steps,
-        _reconciler(services, request, steps) as reconciler,
-    ):
+    async with slow_steps("asking AWS") as steps, _reconciler(services, request, steps) as reconciler:
         return await reconciler.plan()
 
 
 @asynccontextmanager
-async def _reconciler(
-    services: Hyperpod, request: StorageRequest, steps: Steps
-) -> AsyncIterator[Reconciler]:
+async def _reconciler(services: Hyperpod, request: StorageRequest, steps: Steps) -> AsyncIterator[Reconciler]:
     def on_progress(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
@@ -479,9 +448,7 @@ def carry_out(request: StorageRequest, yes: bool) -> None:
     print_outcome(apply_steps(request, actual, storage_plan))
 
 
-def make_plan(
-    request: StorageRequest, *, is_quiet: bool = False
-) -> tuple[ActualState, StoragePlan]:
+def make_plan(request: StorageRequest, *, is_quiet: bool = False) -> tuple[ActualState, StoragePlan]:
     """The actual state and the plan; prints it as text unless quiet.
 
     Raises:
@@ -495,9 +462,7 @@ def make_plan(
     return actual, storage_plan
 
 
-def apply_steps(
-    request: StorageRequest, actual: ActualState, storage_plan: StoragePlan
-) -> list[StepResult]:
+def apply_steps(request: StorageRequest, actual: ActualState, storage_plan: StoragePlan) -> list[StepResult]:
     """Apply the steps of a plan and print each result, in the plan's order."""
     steps_to_do = [step for step in storage_plan.steps if step.can_be_done]
     if not steps_to_do:
@@ -505,10 +470,7 @@ def apply_steps(
 
     async def work(services: Hyperpod) -> list[StepResult]:
         result_by_target: dict[str, StepResult] = {}
-        async with (
-            slow_steps("changing") as steps,
-            _reconciler(services, request, steps) as reconciler,
-        ):
+        async with slow_steps("changing") as steps, _reconciler(services, request, steps) as reconciler:
             async for result in reconciler.apply(actual, storage_plan):
                 result_by_target[result.step.target] = result
                 started = [step for step in steps_to_do if step.target in result_by_target]
@@ -517,9 +479,7 @@ def apply_steps(
                 if result.done or result.error:
                     print_result(result)
         targets = [step.target for step in storage_plan.steps if step.target in result_by_target]
-        return [result_by_target.pop(target) for target in dict.fromkeys(targets)] + list(
-            result_by_target.values()
-        )
+        return [result_by_target.pop(target) for target in dict.fromkeys(targets)] + list(result_by_target.values())
 
     return with_services(work)
 
@@ -558,9 +518,7 @@ def _with_provisioner(function: Any) -> Any:
 )
 @_with_provisioner
 @click.option(
-    "--delete-data",
-    metavar="ID",
-    help="Also delete the folders. ID is the file system id, to prevent accidents.",
+    "--delete-data", metavar="ID", help="Also delete the folders. ID is the file system id, to prevent accidents."
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
@@ -611,38 +569,27 @@ async def _unmark(services: Hyperpod, request: StorageRequest, results: list[Ste
         actual, storage_plan = await reconciler.plan()
         raise_on_error(list(storage_plan.findings))
         _check_claim(actual)
-        last = {
-            result.step.target: result async for result in reconciler.apply(actual, storage_plan)
-        }
+        last = {result.step.target: result async for result in reconciler.apply(actual, storage_plan)}
     results += [result for result in last.values() if not _is_done([result])]
 
 
-def _delete_folders(
-    request: StorageRequest, actual: ActualState, storage_plan: StoragePlan
-) -> list[StepResult]:
+def _delete_folders(request: StorageRequest, actual: ActualState, storage_plan: StoragePlan) -> list[StepResult]:
     """Delete the folders of a plan and print each result; see `Reconciler.delete`."""
     steps_to_delete = [step for step in storage_plan.deletions if step.can_be_done]
 
     async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
-        async with (
-            slow_steps("deleting"),
-            open_reconciler(services, request) as reconciler,
-        ):
+        async with slow_steps("deleting"), open_reconciler(services, request) as reconciler:
             return await reconciler.delete(actual, steps_to_delete)
 
     ended = with_services(work)
-    results = [
-        StepResult(step, ended[step.path] is None, ended[step.path]) for step in steps_to_delete
-    ]
+    results = [StepResult(step, ended[step.path] is None, ended[step.path]) for step in steps_to_delete]
     for result in results:
         print_result(result)
     return results
 
 
 def _is_done(results: Sequence[StepResult]) -> bool:
-    return all(
-        result.done or (result.error is None and not result.step.is_drift) for result in results
-    )
+    return all(result.done or (result.error is None and not result.step.is_drift) for result in results)
 
 
 def _check_named(actual: ActualState, confirmed_name: str) -> None:
@@ -693,14 +640,8 @@ def _check_all(storage_plan: StoragePlan) -> None:
     blocked_steps = [step for step in steps if step.is_drift and not step.can_be_done]
     blocked_steps += [step for step in storage_plan.deletions if step.before == NOT_KNOWN]
     if blocked_steps:
-        blocked_text = "; ".join(
-            f"{step.target}: {step.reason}" for step in blocked_steps[:_MAX_BLOCKED]
-        )
-        remainder = (
-            f"; and {len(blocked_steps) - _MAX_BLOCKED} more"
-            if len(blocked_steps) > _MAX_BLOCKED
-            else ""
-        )
+        blocked_text = "; ".join(f"{step.target}: {step.reason}" for step in blocked_steps[:_MAX_BLOCKED])
+        remainder = f"; and {len(blocked_steps) - _MAX_BLOCKED} more" if len(blocked_steps) > _MAX_BLOCKED else ""
         raise RefusedError(
             f"nothing was changed because these steps are blocked: {blocked_text}{remainder}",
             code="data_in_use",

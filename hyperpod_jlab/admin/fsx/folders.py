@@ -15,13 +15,7 @@ from typing import Any, Protocol
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
 from hyperpod_jlab.admin.fsx.models import Folder, FsxFileSystem, Grant
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    RefusedError,
-    StorageDeniedError,
-    StorageError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, RefusedError, StorageDeniedError, StorageError, UnreachableError
 from hyperpod_jlab.engines.remote_task import RemoteTask
 from hyperpod_jlab.launcher import assemble_modules
 from hyperpod_jlab.storage.mounts import Mount, mount_of
@@ -110,9 +104,7 @@ class FolderProvisioner(Protocol):
         """
         ...
 
-    async def delete(
-        self, owners: Mapping[str, int], check: Check
-    ) -> Mapping[str, HyperpodError | None]:
+    async def delete(self, owners: Mapping[str, int], check: Check) -> Mapping[str, HyperpodError | None]:
         """Delete folders with their contents, each only if it still has this owner. A missing folder counts as deleted.
 
         Args:
@@ -155,9 +147,7 @@ class _BaseProvisioner(ABC):
                 results[path] = _difference_error(path, _folder(result["found"]), desired[path])
         return results
 
-    async def delete(
-        self, owners: Mapping[str, int], check: Check
-    ) -> Mapping[str, HyperpodError | None]:
+    async def delete(self, owners: Mapping[str, int], check: Check) -> Mapping[str, HyperpodError | None]:
         """See `FolderProvisioner`."""
         ended: dict[str, HyperpodError | None] = {}
         try:
@@ -179,9 +169,7 @@ class _BaseProvisioner(ABC):
             return []
         results: list[dict[str, Any]] = []
         for begin in range(0, len(folders), _MAX_FOLDERS):
-            results += (await self._run_request(do, folders[begin : begin + _MAX_FOLDERS]))[
-                "results"
-            ]
+            results += (await self._run_request(do, folders[begin : begin + _MAX_FOLDERS]))["results"]
         if [item["path"] for item in results] != [item["path"] for item in folders]:
             raise _no_response_error()
         return results
@@ -308,21 +296,13 @@ def _no_response_error() -> UnreachableError:
 
 
 _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
-    "no_path": (
-        RefusedError,
-        "'{path:.60}' is not a valid folder path",
-        "it must start with a slash, such as /shared",
-    ),
+    "no_path": (RefusedError, "'{path:.60}' is not a valid folder path", "it must start with a slash, such as /shared"),
     "no_folder": (
         RefusedError,
         "{path} is a file or a link on the file system, or is below one",
         "check what it is, and move it",
     ),
-    "no_parent": (
-        RefusedError,
-        "the parent folder of {path} does not exist",
-        "create it, or choose another folder",
-    ),
+    "no_parent": (RefusedError, "the parent folder of {path} does not exist", "create it, or choose another folder"),
     "foreign_parent": (
         RefusedError,
         "{path} was not created or changed, since others could replace it: {words}",
@@ -359,7 +339,6 @@ def _error(path: str, error: Mapping[str, str]) -> HyperpodError:
         return kind(message.format(path=path, words=detail), code=code, hint=hint)
     if code == "denied":
         return StorageDeniedError(
-            f"{path}: {detail}",
-            hint="this needs root on a machine that mounts the file system without root squash",
+            f"{path}: {detail}", hint="this needs root on a machine that mounts the file system without root squash"
         )
     return StorageError(f"{path}: {detail}")

@@ -10,11 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.fsx.folders import (
-    FolderProvisioner,
-    LocalFolderProvisioner,
-    RemoteFolderProvisioner,
-)
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, LocalFolderProvisioner, RemoteFolderProvisioner
 from hyperpod_jlab.admin.fsx.models import MAX_UID, ROOT_UID
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler, find_node_mount
 from hyperpod_jlab.admin.fsx.request import ProvisionerKind, ProvisionerOptions, StorageRequest
@@ -37,9 +33,7 @@ def find_mismatch(options: ProvisionerOptions) -> tuple[str, tuple[str, ...]] | 
     Args:
         options: The admin's options.
     """
-    allowed = {"here": ("mounted_at",)} | {
-        name: _job_options(name) for name in get_args(SchedulerName)
-    }
+    allowed = {"here": ("mounted_at",)} | {name: _job_options(name) for name in get_args(SchedulerName)}
     for name, value in asdict(_settings(options)).items():
         valid_kinds = tuple(kind for kind, names in allowed.items() if name in names)
         if value is not None and options.by not in valid_kinds:
@@ -94,14 +88,10 @@ async def _open_remote_tasks(
 
 
 def _settings(options: ProvisionerOptions) -> TaskSettings:
-    return TaskSettings(
-        options.mounted_at, options.queue, options.namespace, options.claim, options.image
-    )
+    return TaskSettings(options.mounted_at, options.queue, options.namespace, options.claim, options.image)
 
 
-async def find_uid(
-    user_name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
-) -> int:
+async def find_uid(user_name: str, settings: Settings, partition: Partition, options: ProvisionerOptions) -> int:
     """The uid of the cluster's user; `ROOT_UID` for ``none``.
 
     Args:
@@ -126,10 +116,7 @@ async def find_uid(
             )
         return int(user_name)
     if not _USER.fullmatch(user_name):
-        raise InvalidInputError(
-            f"the cluster user must be a user id or a name, not '{user_name[:40]}'",
-            detail=detail,
-        )
+        raise InvalidInputError(f"the cluster user must be a user id or a name, not '{user_name[:40]}'", detail=detail)
     number: int | None = None
     if options.by == "here":
         number = await asyncio.to_thread(users.find_uid, user_name)
@@ -152,9 +139,7 @@ async def find_uid(
     return number
 
 
-async def _remote_uid(
-    name: str, settings: Settings, partition: Partition, options: ProvisionerOptions
-) -> int | None:
+async def _remote_uid(name: str, settings: Settings, partition: Partition, options: ProvisionerOptions) -> int | None:
     if options.by == "none":
         raise UnsupportedError(f"the user id of '{name}' is unknown on this machine")
     async with _open_remote_tasks(settings, partition, options) as tasks:
@@ -184,11 +169,7 @@ def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
     Raises:
         InvalidInputError: There is no cluster of this kind, or the choice is ambiguous.
     """
-    clusters = {
-        name: config
-        for name, config in settings.clusters.items()
-        if config.orchestrator == options.by
-    }
+    clusters = {name: config for name, config in settings.clusters.items() if config.orchestrator == options.by}
     candidates = [
         name
         for name, config in clusters.items()
@@ -196,9 +177,7 @@ def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
     ]
     if len(candidates) == 1:
         return candidates[0]
-    description = (
-        f"for the HyperPod cluster {options.cluster}" if options.cluster else "that can be chosen"
-    )
+    description = f"for the HyperPod cluster {options.cluster}" if options.cluster else "that can be chosen"
     names = ", ".join(candidates or clusters) or "none"
     raise InvalidInputError(
         f"the configuration has {len(candidates) or 'no'} {options.by} cluster{'s' if candidates else ''} {description}",
@@ -214,9 +193,7 @@ def _cluster(settings: Settings, options: ProvisionerOptions) -> str:
 
 @asynccontextmanager
 async def open_reconciler(
-    services: Hyperpod,
-    request: StorageRequest,
-    on_progress: Callable[[int, int], None] | None = None,
+    services: Hyperpod, request: StorageRequest, on_progress: Callable[[int, int], None] | None = None
 ) -> AsyncIterator[Reconciler]:
     """The reconciler for a request.
 

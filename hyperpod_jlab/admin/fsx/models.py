@@ -168,17 +168,9 @@ class Folder:
     def words(self) -> str:
         """For example ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists in getfacl's format, without what the mode says."""
         parts = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
-        mode_bits = {
-            "user": self.mode >> 6 & 7,
-            "group": self.mode >> 3 & 7,
-            "other": self.mode & 7,
-        }
+        mode_bits = {"user": self.mode >> 6 & 7, "group": self.mode >> 3 & 7, "other": self.mode & 7}
         for name, entries in (("ACL", self.acl), ("default ACL", self.default)):
-            shown_entries = [
-                entry
-                for entry in entries
-                if entry[1] is not None or entry[2] != mode_bits[entry[0]]
-            ]
+            shown_entries = [entry for entry in entries if entry[1] is not None or entry[2] != mode_bits[entry[0]]]
             if shown_entries:
                 parts += f", {name} {','.join(map(_format_grant, shown_entries))}"
         return parts
@@ -186,9 +178,7 @@ class Folder:
 
 def _format_grant(grant: Grant) -> str:
     tag, number, bits = grant
-    letters = "".join(
-        letter if bits & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))
-    )
+    letters = "".join(letter if bits & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
     return f"{tag}:{'' if number is None else number}:{letters}"
 
 
@@ -507,9 +497,7 @@ def applied_mode(holders: Iterable[MountTarget]) -> AppliedMode | None:
 
 def applied_shared_path(holders: Iterable[MountTarget]) -> str | None:
     """The common folder that was applied; None: none."""
-    return next(
-        (holder.mark for holder in holders if holder.kind == "domain" and holder.mark), None
-    )
+    return next((holder.mark for holder in holders if holder.kind == "domain" and holder.mark), None)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -531,9 +519,7 @@ def mounts_by_holder(holders: Iterable[MountTarget], file_system: str) -> Mappin
     known_holders = list(holders)
     defaults = {holder.kind: mounted_path(holder.entries, file_system) for holder in known_holders}
     path_by_profile = {
-        holder.name: mounted_path(holder.entries, file_system)
-        if holder.entries
-        else defaults.get("domain")
+        holder.name: mounted_path(holder.entries, file_system) if holder.entries else defaults.get("domain")
         for holder in known_holders
         if holder.kind == "profile"
     }
@@ -547,14 +533,10 @@ def mounts_by_holder(holders: Iterable[MountTarget], file_system: str) -> Mappin
     return {holder_name: path for holder_name, path in path_by_holder.items() if path is not None}
 
 
-def apply_to_holders(
-    holders: Iterable[MountTarget], steps: Iterable[PlanStep]
-) -> list[MountTarget]:
+def apply_to_holders(holders: Iterable[MountTarget], steps: Iterable[PlanStep]) -> list[MountTarget]:
     """The lists after all steps that are not blocked; waiting steps count as done."""
     then = {
-        step.holder.words: step.entries
-        for step in steps
-        if isinstance(step, EntryStep) and step.state != "blocked"
+        step.holder.words: step.entries for step in steps if isinstance(step, EntryStep) and step.state != "blocked"
     }
     return [replace(holder, entries=then.get(holder.words, holder.entries)) for holder in holders]
 

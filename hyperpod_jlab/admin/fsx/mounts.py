@@ -67,12 +67,7 @@ def find_mounts(holders: Iterable[MountTarget], file_system: str) -> StorageMoun
     known_holders = list(holders)
     path_by_holder = mounts_by_holder(known_holders, file_system)
     default = next(
-        (
-            mounted_path(holder.entries, file_system)
-            for holder in known_holders
-            if holder.kind == "domain"
-        ),
-        None,
+        (mounted_path(holder.entries, file_system) for holder in known_holders if holder.kind == "domain"), None
     )
     names: dict[tuple[MountKind, str | None], list[str]] = defaultdict(list)
     for holder in known_holders:
@@ -91,9 +86,7 @@ def find_mounts(holders: Iterable[MountTarget], file_system: str) -> StorageMoun
         mode="mixed" if len(kinds) > 1 else _mode(next(iter(kinds))[0]),
         groups=tuple(
             MountGroup(kind, path, len(found), tuple(found[:MAX_MOUNT_NAMES]))
-            for (kind, path), found in sorted(
-                names.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]))
-            )
+            for (kind, path), found in sorted(names.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
         ),
         new_profiles=default,
     )
@@ -108,12 +101,8 @@ def desired_in_force(actual: ActualState, desired: DesiredState) -> DesiredState
     mounts = find_mounts(actual.holders, actual.file_system.name)
     if mounts.mode == "off":
         return replace(desired, mode=None)
-    path = mounts.new_profiles or next(
-        (group.path for group in mounts.groups if group.path is not None), None
-    )
-    is_shared = mounts.mode == "shared" or (
-        mounts.mode == "mixed" and mounts.new_profiles is not None
-    )
+    path = mounts.new_profiles or next((group.path for group in mounts.groups if group.path is not None), None)
+    is_shared = mounts.mode == "shared" or (mounts.mode == "mixed" and mounts.new_profiles is not None)
     if is_shared and path is not None:
         return replace(desired, mode="shared", shared_path=path)
     return replace(desired, mode="per-user")

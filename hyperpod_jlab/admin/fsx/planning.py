@@ -63,16 +63,8 @@ def folder_steps(actual: ActualState, desired: DesiredState) -> Iterator[FolderS
     """
     if desired.mode is None or desired.folders_are_there:
         return
-    profiles = [
-        target
-        for target in actual.holders
-        if target.kind == "profile" and desired.includes(target.name)
-    ]
-    shared = {
-        shared_path_of(target, desired)
-        for target in profiles
-        if mode_of(target, desired) == "shared"
-    }
+    profiles = [target for target in actual.holders if target.kind == "profile" and desired.includes(target.name)]
+    shared = {shared_path_of(target, desired) for target in profiles if mode_of(target, desired) == "shared"}
     if desired.mode == "shared":
         shared.add(desired.shared_path)
     for path in sorted(shared):
@@ -145,16 +137,12 @@ def path_mounted_by(step: EntryStep, file_system: str) -> str | None:
     """The folder that a step mounts; a private space mounts its owner's. None: none, or unknown here."""
     if step.holder.kind != "space":
         return step.after
-    attached = [
-        lists.is_attached(entries, file_system) for entries in (step.holder.entries, step.entries)
-    ]
+    attached = [lists.is_attached(entries, file_system) for entries in (step.holder.entries, step.entries)]
     adds = attached == [False, True]
     return private_path(step.holder.owner) if adds and step.holder.owner else None
 
 
-def _folder_step(
-    actual: ActualState, path: str, folder: Folder, cluster_user: int | None
-) -> FolderStep:
+def _folder_step(actual: ActualState, path: str, folder: Folder, cluster_user: int | None) -> FolderStep:
     folders = actual.file_system.folders
     current = None if folders is None else folders.get(path)
     private = not folder.mode & 0o077
@@ -180,15 +168,9 @@ def _folder_state(current: Folder, folder: Folder, private: bool) -> tuple[StepS
     if current == folder:
         return "done", None
     if current.uid not in {folder.uid, 0}:
-        return (
-            "blocked",
-            f"it belongs to uid {current.uid}: check its owner, then chown it to uid {folder.uid}",
-        )
+        return ("blocked", f"it belongs to uid {current.uid}: check its owner, then chown it to uid {folder.uid}")
     if current.uid == 0 and private and not current.empty:
-        return (
-            "blocked",
-            f"it belongs to root and is not empty: check its content, then chown it to uid {folder.uid}",
-        )
+        return ("blocked", f"it belongs to root and is not empty: check its content, then chown it to uid {folder.uid}")
     return "to do", None
 
 
@@ -207,9 +189,7 @@ def _with_cluster_user(folder: Folder, user: int) -> Folder:
 def _keep_grants(folder: Folder, current: Folder) -> Folder:
     """Keep existing grants: on a common folder, and on a private one unless the plan says otherwise."""
     return replace(
-        folder,
-        acl=_merge_grants(current.acl, folder.acl),
-        default=_merge_grants(current.default, folder.default),
+        folder, acl=_merge_grants(current.acl, folder.acl), default=_merge_grants(current.default, folder.default)
     )
 
 
@@ -217,10 +197,7 @@ def _merge_grants(existing: tuple[Grant, ...], own_grants: tuple[Grant, ...]) ->
     by_grantee = {grant[:2]: grant for grant in (*existing, *own_grants)}
     ranking = ("user", "group", "other")
     return tuple(
-        sorted(
-            by_grantee.values(),
-            key=lambda item: (ranking.index(item[0]), item[1] is not None, item[1] or 0),
-        )
+        sorted(by_grantee.values(), key=lambda item: (ranking.index(item[0]), item[1] is not None, item[1] or 0))
     )
 
 
@@ -260,10 +237,7 @@ def stages(plan: StoragePlan) -> list[list[PlanStep]]:
         elif not isinstance(step, ClaimStep):
             steps_by_stage.setdefault(_stage(step, plan.wanted), []).append(step)
     return [
-        *(
-            steps_by_stage[number]
-            for number in sorted(steps_by_stage, reverse=plan.wanted.mode is None)
-        ),
+        *(steps_by_stage[number] for number in sorted(steps_by_stage, reverse=plan.wanted.mode is None)),
         *(scripts[number] for number in sorted(scripts)),
     ]
 
@@ -280,9 +254,7 @@ def _stage(step: PlanStep, desired: DesiredState) -> int:
     return 7 - number if is_late else 2 + number
 
 
-def with_waits(
-    steps: Iterable[PlanStep], actual: ActualState, desired: DesiredState
-) -> tuple[PlanStep, ...]:
+def with_waits(steps: Iterable[PlanStep], actual: ActualState, desired: DesiredState) -> tuple[PlanStep, ...]:
     """The steps; those that would leave a user without a folder wait.
 
     Args:
@@ -319,9 +291,7 @@ def reason_to_wait(
         without_folders = [
             holder.name
             for holder in actual.holders
-            if holder.kind == "profile"
-            and not holder.entries
-            and holder.status not in _WITHOUT_APPS
+            if holder.kind == "profile" and not holder.entries and holder.status not in _WITHOUT_APPS
             if holder.words not in written_targets
         ]
         return (
@@ -329,9 +299,7 @@ def reason_to_wait(
             if without_folders
             else None
         )
-    if step.holder.kind == "profile" and not _is_default(
-        actual, desired.shared_path, written_targets
-    ):
+    if step.holder.kind == "profile" and not _is_default(actual, desired.shared_path, written_targets):
         return f"{desired.shared_path} is not yet the default of the domain, so nothing would be mounted"
     return None
 
@@ -341,8 +309,7 @@ def _is_default(actual: ActualState, path: str, written_targets: Collection[str]
     for holder in actual.holders:
         if holder.kind == "domain":
             return (
-                holder.words in written_targets
-                or lists.mounted_path(holder.entries, actual.file_system.name) == path
+                holder.words in written_targets or lists.mounted_path(holder.entries, actual.file_system.name) == path
             )
     return False
 
@@ -358,9 +325,7 @@ def _is_default(actual: ActualState, path: str, written_targets: Collection[str]
 DELETED_TEXT = "deleted with all its content"
 
 
-def deletion_steps(
-    actual: ActualState, desired: DesiredState, entries: Sequence[EntryStep]
-) -> Iterator[DeletionStep]:
+def deletion_steps(actual: ActualState, desired: DesiredState, entries: Sequence[EntryStep]) -> Iterator[DeletionStep]:
     """The folders to delete.
 
     Args:
@@ -376,15 +341,11 @@ def deletion_steps(
     for path in sorted(set(_marked_paths(entries))):
         step = _deletion_step(actual, path)
         mounting_holders = [
-            holder_name
-            for holder_name, mounted_path in mounts_after.items()
-            if _overlap(path, mounted_path)
+            holder_name for holder_name, mounted_path in mounts_after.items() if _overlap(path, mounted_path)
         ]
         open_in = _running_targets(actual, path, mounts_before)
         if step.state == "to do" and mounting_holders:
-            step = replace(
-                step, state="blocked", reason=f"{shorten_names(mounting_holders)} still mounts it"
-            )
+            step = replace(step, state="blocked", reason=f"{shorten_names(mounting_holders)} still mounts it")
         elif step.state == "to do" and open_in:
             reason = f"a running application uses it: stop {shorten_names(open_in)} first"
             step = replace(step, state="waits", reason=reason)
@@ -405,12 +366,8 @@ def recheck(
     if step_now is None:
         return replace(step_before, state="blocked", reason="its tag was removed in the meantime")
     if step_now.state == "to do" and step_now.owner != step_before.owner:
-        return replace(
-            step_now, state="blocked", reason="it was given to another profile in the meantime"
-        )
-    open_in = _running_targets(
-        now, step_before.path, mounts_by_holder(actual.holders, actual.file_system.name)
-    )
+        return replace(step_now, state="blocked", reason="it was given to another profile in the meantime")
+    open_in = _running_targets(now, step_before.path, mounts_by_holder(actual.holders, actual.file_system.name))
     if step_now.state == "to do" and open_in:
         reason = f"a running application may use it: stop {shorten_names(open_in)} first"
         return replace(step_now, state="waits", reason=reason)
@@ -433,8 +390,7 @@ def _running_targets(actual: ActualState, path: str, mounts: Mapping[str, str]) 
     return [
         holder.words
         for holder in actual.holders
-        if holder.apps
-        and _overlap(path, mounts.get(holder.words) or mounts.get(f"profile {holder.owner}"))
+        if holder.apps and _overlap(path, mounts.get(holder.words) or mounts.get(f"profile {holder.owner}"))
     ]
 
 
@@ -463,13 +419,9 @@ def _deletion_step(actual: ActualState, path: str) -> DeletionStep:
         state, reason = "waits", NOT_CHECKED
     else:
         folder = folders.get(path)
-        state_before = (
-            "missing" if folder is None else "no folder" if folder.other else folder.words
-        )
+        state_before = "missing" if folder is None else "no folder" if folder.other else folder.words
         state, reason, owner = _deletion_state(folder, owner)
-    return DeletionStep(
-        f"folder {path}", state, state_before, DELETED_TEXT, reason, path=path, owner=owner
-    )
+    return DeletionStep(f"folder {path}", state, state_before, DELETED_TEXT, reason, path=path, owner=owner)
 
 
 def _deletion_state(folder: Folder | None, owner: int) -> tuple[StepState, str | None, int]:
@@ -488,11 +440,7 @@ def _deletion_state(folder: Folder | None, owner: int) -> tuple[StepState, str |
 def _owner(holders: Iterable[MountTarget], path: str) -> int:
     """The owner of a folder that we assigned."""
     for holder in holders:
-        if (
-            holder.kind == "profile"
-            and private_path(holder.name) == path
-            and holder.uid is not None
-        ):
+        if holder.kind == "profile" and private_path(holder.name) == path and holder.uid is not None:
             return holder.uid
     return COMMON_UID
 
@@ -509,9 +457,7 @@ def plan(actual: ActualState, desired: DesiredState) -> StoragePlan:
         desired: The desired state.
     """
     folders = {step.path: step for step in folder_steps(actual, desired)}
-    entries = [
-        while_folder_missing(step, actual, folders, desired) for step in _entries(actual, desired)
-    ]
+    entries = [while_folder_missing(step, actual, folders, desired) for step in _entries(actual, desired)]
     findings = (
         *build_findings(actual, desired),
         *folder_findings(actual, desired),
@@ -533,21 +479,15 @@ def _claims(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
         return
     reason = "it runs elsewhere (and stops there now) or was interrupted"
     state_before = f"started, not ended: {actual.claim}"
-    yield ClaimStep(
-        f"apply to domain {actual.domain}", "to do", state_before, "none started", reason
-    )
+    yield ClaimStep(f"apply to domain {actual.domain}", "to do", state_before, "none started", reason)
 
 
-def adjust_to_status(
-    state: StepState, reason: str | None, holder: MountTarget
-) -> tuple[StepState, str | None]:
+def adjust_to_status(state: StepState, reason: str | None, holder: MountTarget) -> tuple[StepState, str | None]:
     """State and reason of a step on a resource that SageMaker may be updating."""
     if state == "to do" and holder.status in TRANSIENT_STATES:
         return "waits", f"SageMaker is changing it ({holder.status})"
     if state == "to do" and holder.status != SETTLED_STATE:
-        message = (
-            f"its status is {holder.status}; it can be changed only when it is {SETTLED_STATE}"
-        )
+        message = f"its status is {holder.status}; it can be changed only when it is {SETTLED_STATE}"
         return "blocked", message
     return state, reason
 
@@ -562,9 +502,7 @@ def _groups(actual: ActualState, desired: DesiredState) -> Iterator[PlanStep]:
             yield step
 
 
-def _group_step(
-    interface: FileSystemInterface, group: str, desired: DesiredState
-) -> GroupStep | None:
+def _group_step(interface: FileSystemInterface, group: str, desired: DesiredState) -> GroupStep | None:
     has, is_own = group in interface.groups, group in interface.ours
     state: StepState = "done"
     groups, reason = interface.groups, None
@@ -622,9 +560,7 @@ def _setting_step(actual: ActualState, holder: MountTarget, desired: DesiredStat
     entries = holder.entries
     if state != "done":
         entries = (
-            lists.without_path(entries, file_system)
-            if path is None
-            else lists.with_path(entries, file_system, path)
+            lists.without_path(entries, file_system) if path is None else lists.with_path(entries, file_system, path)
         )
     reason = None
     if foreign and state != "done" and not desired.take_over:
@@ -676,9 +612,7 @@ def _is_ours(holder: MountTarget, desired: DesiredState, current_path: str) -> b
     return current_path in {private, desired.shared_path}
 
 
-def _mark_state(
-    holder: MountTarget, mark: str | None, own_mode: Mode | None
-) -> tuple[StepState, str | None]:
+def _mark_state(holder: MountTarget, mark: str | None, own_mode: Mode | None) -> tuple[StepState, str | None]:
     """Whether a tag must change although the list is already as desired."""
     if mark is None:
         # No folder of ours is set here, or another's list stays unchanged: a tag that is left is
@@ -746,13 +680,9 @@ def _space_step(actual: ActualState, holder: MountTarget, desired: DesiredState)
         reason = f"it already has {len(holder.entries)} file systems, and {lists.MAX_ATTACHED} are allowed"
     elif holder.apps:
         state = "waits"
-        reason = (
-            f"it runs {', '.join(holder.apps)}; a space can be changed only while it is stopped"
-        )
+        reason = f"it runs {', '.join(holder.apps)}; a space can be changed only while it is stopped"
     mark = lists.ATTACHED if attach else None
-    return _build_entry_step(
-        holder, state, reason, _space_value(has), _space_value(attach), entries, mark
-    )
+    return _build_entry_step(holder, state, reason, _space_value(has), _space_value(attach), entries, mark)
 
 
 def _space_value(has: bool) -> str | None:

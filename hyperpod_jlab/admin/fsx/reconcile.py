@@ -33,11 +33,7 @@ from hyperpod_jlab.admin.fsx.mounts import desired_in_force
 from hyperpod_jlab.admin.fsx.planning import plan, recheck, refusal
 from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, render_scripts
-from hyperpod_jlab.admin.lifecycle.planning import (
-    lifecycle_findings,
-    lifecycle_steps,
-    path_findings,
-)
+from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps, path_findings
 from hyperpod_jlab.admin.lifecycle.service import read_configs
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
@@ -78,9 +74,7 @@ class Reconciler:
         """Start no further step."""
         self.stopped = True
 
-    async def plan(
-        self, known_folders: Mapping[str, Folder | None] | None = None
-    ) -> tuple[ActualState, StoragePlan]:
+    async def plan(self, known_folders: Mapping[str, Folder | None] | None = None) -> tuple[ActualState, StoragePlan]:
         """Read the actual state and compute the plan.
 
         Args:
@@ -106,24 +100,16 @@ class Reconciler:
         storage_plan = self._plan(actual, wanted)
         paths = [step.path for step in storage_plan.steps if isinstance(step, FolderStep)]
         paths += [step.path for step in storage_plan.deletions]
-        if (
-            self._provisioner is None
-            or not paths
-            or any(finding.level == "error" for finding in storage_plan.findings)
-        ):
+        if self._provisioner is None or not paths or any(finding.level == "error" for finding in storage_plan.findings):
             return actual, await self._with_lifecycle(actual, name, storage_plan)
         if known_folders is not None and set(paths) <= known_folders.keys():
             folders = known_folders
         else:
-            folders = await _for_file_system(actual.file_system, self._provisioner).look(
-                [ROOT, *paths]
-            )
+            folders = await _for_file_system(actual.file_system, self._provisioner).look([ROOT, *paths])
         actual = replace(actual, file_system=replace(actual.file_system, folders=folders))
         return actual, await self._with_lifecycle(actual, name, self._plan(actual, wanted))
 
-    async def apply(
-        self, actual: ActualState, storage_plan: StoragePlan
-    ) -> AsyncIterator[StepResult]:
+    async def apply(self, actual: ActualState, storage_plan: StoragePlan) -> AsyncIterator[StepResult]:
         """Apply a plan's steps, then the remaining ones, until none is left or none can succeed. A step may have several results; the last one counts.
 
         SageMaker has neither locks nor conditional updates. So an apply to a whole domain first writes a tag on it, its claim,
@@ -158,17 +144,13 @@ class Reconciler:
             storage_plan = replace(new_plan, steps=tuple(remaining))
         # Otherwise tags may be left: from failed steps, or from an interrupted apply that was not
         # searched completely.
-        is_finished = not (unfinished_claims and self.stopped) and await claim.remove_stale_marks(
-            actual, last.values()
-        )
+        is_finished = not (unfinished_claims and self.stopped) and await claim.remove_stale_marks(actual, last.values())
         if is_finished:
             await claim.release()
         for step in unfinished_claims:
             yield StepResult(step, is_finished)
 
-    async def delete(
-        self, actual: ActualState, steps: Sequence[DeletionStep]
-    ) -> Mapping[str, HyperpodError | None]:
+    async def delete(self, actual: ActualState, steps: Sequence[DeletionStep]) -> Mapping[str, HyperpodError | None]:
         """Delete folders that nobody mounts. Reads the actual state again before.
 
         Args:
@@ -183,18 +165,13 @@ class Reconciler:
         """
         state_now, storage_plan = await self.plan()
         steps_now = {step.path: step for step in storage_plan.deletions}
-        checked = {
-            item.path: recheck(actual, state_now, steps_now.get(item.path), item) for item in steps
-        }
+        checked = {item.path: recheck(actual, state_now, steps_now.get(item.path), item) for item in steps}
         ended: dict[str, HyperpodError | None] = {
             path: refusal(step) for path, step in checked.items() if step.state != "to do"
         }
         owners = {path: step.owner for path, step in checked.items() if step.state == "to do"}
         if owners and self._provisioner is not None:
-            provisioner, aws = (
-                _for_file_system(state_now.file_system, self._provisioner),
-                RetryingAws(self._aws),
-            )
+            provisioner, aws = (_for_file_system(state_now.file_system, self._provisioner), RetryingAws(self._aws))
             ended |= await provisioner.delete(owners, lambda: check_unclaimed(aws, state_now))
         return ended
 
@@ -218,9 +195,7 @@ class Reconciler:
 
         return replace(storage_plan, steps=tuple(filter(is_included, storage_plan.steps)))
 
-    async def _with_lifecycle(
-        self, actual: ActualState, file_system: str, storage_plan: StoragePlan
-    ) -> StoragePlan:
+    async def _with_lifecycle(self, actual: ActualState, file_system: str, storage_plan: StoragePlan) -> StoragePlan:
         """The plan with the steps on lifecycle configurations."""
         file = self._request.lifecycle
         if file is None:
@@ -231,9 +206,7 @@ class Reconciler:
         arn_by_app["file_system"] = file_system
         scripts = render_scripts(file, arn_by_app)
         desired = storage_plan.wanted
-        lifecycle_desired = LifecycleWanted(
-            scripts, file.start, desired.profiles, desired.take_over
-        )
+        lifecycle_desired = LifecycleWanted(scripts, file.start, desired.profiles, desired.take_over)
         configs = await read_configs(self._aws, {script.name for script in scripts.values()})
         return replace(
             storage_plan,
@@ -295,15 +268,9 @@ def _check_profiles(actual: ActualState, desired: DesiredState) -> None:
         )
 
 
-def _for_file_system(
-    file_system: FsxFileSystem, provisioner: FolderProvisioner
-) -> FolderProvisioner:
+def _for_file_system(file_system: FsxFileSystem, provisioner: FolderProvisioner) -> FolderProvisioner:
     """The provisioner restricted to this file system: this machine may have another one mounted."""
-    return (
-        provisioner.for_file_system(file_system)
-        if isinstance(provisioner, LocalFolderProvisioner)
-        else provisioner
-    )
+    return provisioner.for_file_system(file_system) if isinstance(provisioner, LocalFolderProvisioner) else provisioner
 
 
 async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
@@ -366,10 +333,4 @@ async def describe_by_name(aws: Aws, name: str) -> HyperpodCluster:
 
 def _cluster_file_systems(cluster: HyperpodCluster) -> list[str]:
     """The file systems that a cluster's instances mount, as far as AWS lists them."""
-    return sorted(
-        {
-            storage.dns_name.partition(".")[0]
-            for group in cluster.groups or ()
-            for storage in group.storage
-        }
-    )
+    return sorted({storage.dns_name.partition(".")[0] for group in cluster.groups or () for storage in group.storage})

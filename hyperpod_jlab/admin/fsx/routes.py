@@ -159,17 +159,7 @@ class AdminWork:
 
     number: int
     version: int
-    state: Literal[
-        "none",
-        "planning",
-        "planned",
-        "checking",
-        "applying",
-        "stopping",
-        "applied",
-        "stopped",
-        "failed",
-    ]
+    state: Literal["none", "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"]
     begun_at: Time | None = None
     ended_at: Time | None = None
     asked: AdminAsked | None = None
@@ -311,13 +301,9 @@ def _to_request(body: AdminPlanBody) -> StorageRequest:
 
     domain = body.domain or _own_domain()
     if domain is None:
-        raise _invalid_field(
-            "domain", "no Studio domain is given", "give a domain id, such as d-abc123"
-        )
+        raise _invalid_field("domain", "no Studio domain is given", "give a domain id, such as d-abc123")
     if body.cluster is None and body.file_system is None:
-        raise _invalid_field(
-            "file_system", "no file system is given", "give a file system or a cluster"
-        )
+        raise _invalid_field("file_system", "no file system is given", "give a file system or a cluster")
     path = body.shared_path
     if not is_folder(path):
         raise _invalid_field(
@@ -331,9 +317,7 @@ def _to_request(body: AdminPlanBody) -> StorageRequest:
     scripts = NOTHING if body.mode is None else None
     folders = body.folders or ProvisionerOptions()
     _check_folders(folders)
-    return StorageRequest(
-        domain, desired, body.cluster, body.file_system, body.region, folders, scripts
-    )
+    return StorageRequest(domain, desired, body.cluster, body.file_system, body.region, folders, scripts)
 
 
 def _check_folders(options: ProvisionerOptions) -> None:
@@ -348,16 +332,10 @@ def _check_folders(options: ProvisionerOptions) -> None:
     if mismatch is not None:
         name, valid_kinds = mismatch
         raise _invalid_field(
-            f"folders.{name}",
-            f"can be used only with folders by {' or '.join(valid_kinds)}",
-            "remove it",
+            f"folders.{name}", f"can be used only with folders by {' or '.join(valid_kinds)}", "remove it"
         )
     mounted = options.mounted_at
-    if (
-        options.by == "here"
-        and mounted
-        and not (mounted.startswith("/") and Path(mounted).is_dir())
-    ):
+    if options.by == "here" and mounted and not (mounted.startswith("/") and Path(mounted).is_dir()):
         raise _invalid_field(
             "folders.mounted_at",
             f"folder {mounted[:60]} not found on the server's machine",
@@ -427,8 +405,7 @@ def _plan(planned: PlanSnapshot) -> AdminPlan:
         drift=_drift(planned),
         restarts=[AdminRestart(target, sorted(apps)) for target, apps in restarts.items()],
         findings=[
-            AdminFinding(finding.level, finding.code, finding.message, finding.hint)
-            for finding in plan.findings
+            AdminFinding(finding.level, finding.code, finding.message, finding.hint) for finding in plan.findings
         ],
         statements=plan.statements,
     )
@@ -473,12 +450,7 @@ class StepsQuery(TableQuery):
     """Only steps in this state."""
 
 
-_STATES: Mapping[StepState, RowState] = {
-    "done": "as-wanted",
-    "to do": "to-do",
-    "waits": "waits",
-    "blocked": "blocked",
-}
+_STATES: Mapping[StepState, RowState] = {"done": "as-wanted", "to do": "to-do", "waits": "waits", "blocked": "blocked"}
 
 _ENDED_STATES = frozenset({"applied", "stopped", "failed"})
 
@@ -492,10 +464,7 @@ async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
     matching = [row for row in rows if query.state in {None, row.state}]
     page = await asyncio.to_thread(build_page, StepRow, matching, query, name="key", sort="key")
     return AdminSteps(
-        steps=page.rows,
-        next=page.next,
-        total=page.total,
-        loading=work is not None and work.state in BUSY,
+        steps=page.rows, next=page.next, total=page.total, loading=work is not None and work.state in BUSY
     )
 
 
@@ -504,10 +473,7 @@ def _rows(work: PlanWork) -> list[StepRow]:
         return []
     results = dict(work.results)
     is_over = work.state in _ENDED_STATES and bool(results)
-    return [
-        _row(number, step, results.get(number), is_over)
-        for number, step in enumerate(work.planned.plan.steps)
-    ]
+    return [_row(number, step, results.get(number), is_over) for number, step in enumerate(work.planned.plan.steps)]
 
 
 def _row(number: int, step: PlanStep, result: StepResult | None, is_over: bool) -> StepRow:
@@ -520,13 +486,4 @@ def _row(number: int, step: PlanStep, result: StepResult | None, is_over: bool) 
         state, reason, hint = "failed", result.error.message, result.error.hint
     elif is_over and step.state == "to do":
         state = "not-begun"
-    return StepRow(
-        str(number + 1),
-        step.target,
-        state,
-        step.before,
-        step.after,
-        reason,
-        hint,
-        tuple(step.restarts),
-    )
+    return StepRow(str(number + 1), step.target, state, step.before, step.after, reason, hint, tuple(step.restarts))

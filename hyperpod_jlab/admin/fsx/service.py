@@ -15,26 +15,14 @@ from typing import Any, Literal
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.keepers import open_reconciler
-from hyperpod_jlab.admin.fsx.models import (
-    ActualState,
-    AppliedMode,
-    PlanStep,
-    StoragePlan,
-    applied_mode,
-)
+from hyperpod_jlab.admin.fsx.models import ActualState, AppliedMode, PlanStep, StoragePlan, applied_mode
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler
 from hyperpod_jlab.admin.fsx.request import ProvisionerOptions, StorageRequest
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio, points_to_aws
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    InternalError,
-    InvalidInputError,
-    NotFoundError,
-)
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.core.finding import raise_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.wire import to_plain
@@ -114,12 +102,9 @@ async def find_choices(aws: Aws, domain: str | None = None) -> AdminTargets:
     known_ids = {domain_choice.id for domain_choice in file_systems}
     # A file system that FSx does not list, such as without permission, is still known from its
     # cluster.
-    unlisted = tuple(
-        FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids
-    )
+    unlisted = tuple(FileSystemChoice(name, None, "", ()) for name in mounts if name not in known_ids)
     choices = [
-        replace(file_system, clusters=mounts.get(file_system.id, ()))
-        for file_system in (*file_systems, *unlisted)
+        replace(file_system, clusters=mounts.get(file_system.id, ())) for file_system in (*file_systems, *unlisted)
     ]
     choices.sort(key=lambda file_system: (not file_system.clusters, file_system.id))
     return AdminTargets(domains, tuple(choices), tuple(notes))
@@ -142,9 +127,7 @@ async def _file_systems(aws: Aws, notes: list[str]) -> tuple[FileSystemChoice, .
                     continue
                 tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags") or ()}
                 state = str(item.get("Lifecycle") or "")
-                file_systems.append(
-                    FileSystemChoice(item["FileSystemId"], tags.get("Name"), state, ())
-                )
+                file_systems.append(FileSystemChoice(item["FileSystemId"], tags.get("Name"), state, ()))
     except HyperpodError as error:
         notes.append(_note("file systems", error))
     return tuple(file_systems)
@@ -195,9 +178,7 @@ def _note(subject: str, error: HyperpodError) -> str:
 # plan did not show, nothing is done and the new plan is shown. If this process ends in between, no
 # state is lost: a new plan contains what is left.
 
-State = Literal[
-    "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"
-]
+State = Literal["planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"]
 """``checking``: the plan was confirmed, and the actual state is read again; ``stopping``: steps in progress finish."""
 
 BUSY: frozenset[State] = frozenset({"planning", "checking", "applying", "stopping"})
@@ -264,9 +245,7 @@ class PlanService:
         on_change: Called on changes: at once for a new state, rate-limited for progress.
     """
 
-    def __init__(
-        self, services: Callable[[], Awaitable[Hyperpod]], on_change: Callable[[PlanWork], None]
-    ) -> None:
+    def __init__(self, services: Callable[[], Awaitable[Hyperpod]], on_change: Callable[[PlanWork], None]) -> None:
         self._services = services
         self._on_change = on_change
         self._last: PlanWork | None = None
@@ -348,21 +327,13 @@ class PlanService:
     # ------------------------------------------------------------------------------ what goes on
 
     def _begin(
-        self,
-        work: PlanWork,
-        coroutine: Coroutine[Any, Any, State],
-        failure_message: str,
-        state: State = "planning",
+        self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str, state: State = "planning"
     ) -> None:
         work.state, work.problem, work.ended_at = state, None, None
-        self._task = asyncio.create_task(
-            self._run(work, coroutine, failure_message), name="hyperpod-admin"
-        )
+        self._task = asyncio.create_task(self._run(work, coroutine, failure_message), name="hyperpod-admin")
         self._notify(work)
 
-    async def _run(
-        self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str
-    ) -> None:
+    async def _run(self, work: PlanWork, coroutine: Coroutine[Any, Any, State], failure_message: str) -> None:
         # Cancelled before the first step: an existing plan can still be confirmed.
         state: State = "stopped" if work.planned is None else "planned"
         try:
@@ -372,9 +343,7 @@ class PlanService:
         except Exception:  # noqa: BLE001 - whoever looks is told, whatever it was
             state = "failed"
             _LOG.exception("the plan for a Studio domain %s", failure_message)
-            work.problem = InternalError(
-                f"the plan {failure_message}", hint="the server's log has the details"
-            )
+            work.problem = InternalError(f"the plan {failure_message}", hint="the server's log has the details")
         finally:
             self._applying = None
             work.state, work.ended_at = state, time.time()
@@ -389,9 +358,7 @@ class PlanService:
         async with self._reconciler(work) as reconciler:
             return await self._apply_steps(work, reconciler, shown_plan)
 
-    async def _apply_steps(
-        self, work: PlanWork, reconciler: Reconciler, shown_plan: PlanSnapshot
-    ) -> State:
+    async def _apply_steps(self, work: PlanWork, reconciler: Reconciler, shown_plan: PlanSnapshot) -> State:
         plan_now = await self._make_plan(work, reconciler)
         if not _is_covered(plan_now.plan, shown_plan.plan):
             work.planned = replace(plan_now, changed=True)
@@ -414,9 +381,7 @@ class PlanService:
 
     async def _make_plan(self, work: PlanWork, reconciler: Reconciler) -> PlanSnapshot:
         actual, plan = await reconciler.plan()
-        return PlanSnapshot(
-            actual, plan, _plan_id(work.asked, actual, plan), applied_mode(actual.holders)
-        )
+        return PlanSnapshot(actual, plan, _plan_id(work.asked, actual, plan), applied_mode(actual.holders))
 
     @asynccontextmanager
     async def _reconciler(self, work: PlanWork) -> AsyncIterator[Reconciler]:
@@ -441,9 +406,7 @@ class PlanService:
 
     def _notify_soon(self, work: PlanWork) -> None:
         if self._later is None:
-            self._later = asyncio.get_running_loop().call_later(
-                NOTIFY_INTERVAL_S, self._notify, work
-            )
+            self._later = asyncio.get_running_loop().call_later(NOTIFY_INTERVAL_S, self._notify, work)
 
 
 def _name(step: PlanStep) -> tuple[type[PlanStep], str]:
@@ -456,9 +419,7 @@ def _is_remaining(result: StepResult) -> bool:
 
 def _busy_error() -> ConflictError:
     return ConflictError(
-        "another plan is being made or applied on this server",
-        code="admin_busy",
-        hint="wait for its end or stop it",
+        "another plan is being made or applied on this server", code="admin_busy", hint="wait for its end or stop it"
     )
 
 
@@ -466,9 +427,7 @@ def _is_covered(new_plan: StoragePlan, shown_plan: StoragePlan) -> bool:
     """Whether a new plan does nothing beyond the shown one. Doing less is fine: others have done it, or a space is running by now."""
 
     def to_do(plan: StoragePlan) -> set[tuple[str, str, str]]:
-        return {
-            (step.target, step.before, step.after) for step in plan.steps if step.state == "to do"
-        }
+        return {(step.target, step.before, step.after) for step in plan.steps if step.state == "to do"}
 
     return to_do(new_plan) <= to_do(shown_plan)
 
@@ -559,8 +518,6 @@ async def _update_missing_profile(aws: Aws, domain: str) -> None:
         HyperpodError: Permission denied, or AWS did not answer.
     """
     try:
-        await aws.call(
-            "sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=MISSING_PROFILE
-        )
+        await aws.call("sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=MISSING_PROFILE)
     except (NotFoundError, InvalidInputError):
         return  # permission granted, and nothing to change

@@ -55,10 +55,7 @@ def shorten_names(names: Iterable[str]) -> str:
 
 
 def _data(
-    actual: ActualState,
-    plan: StoragePlan,
-    mounts_before: Mapping[str, str],
-    mounts_after: Mapping[str, str],
+    actual: ActualState, plan: StoragePlan, mounts_before: Mapping[str, str], mounts_after: Mapping[str, str]
 ) -> Iterator[Effect]:
     deleted = [step.path for step in plan.deletions if step.state == "to do"]
     yield from _deleted(actual, deleted)
@@ -69,20 +66,14 @@ def _data(
         for path, names_left in _unmounted_folders(names, mounts_before, mounts_after).items()
         if path not in deleted
     }
-    own_folders_left = [
-        names_left[0] for path, names_left in left_behind.items() if names_left == [path[1:]]
-    ]
+    own_folders_left = [names_left[0] for path, names_left in left_behind.items() if names_left == [path[1:]]]
     if len(own_folders_left) > 1:
         folders = shorten_names(f"/{name}" for name in own_folders_left)
-        yield Effect(
-            "data",
-            f"Files in private folders stay there and are no longer mounted: {folders}.",
-        )
+        yield Effect("data", f"Files in private folders stay there and are no longer mounted: {folders}.")
     for path, names_left in left_behind.items():
         if len(own_folders_left) < 2 or names_left != [path[1:]]:
             yield Effect(
-                "data",
-                f"Files of {shorten_names(names_left)} in {path} stay in {path}; they no longer mount it.",
+                "data", f"Files of {shorten_names(names_left)} in {path} stay in {path}; they no longer mount it."
             )
     left_behind = {path: names_left for path, names_left in left_behind.items() if is_folder(path)}
     if plan.wanted.mode is None and left_behind:
@@ -134,9 +125,7 @@ def _profile_folders(
         elif path is not None:
             names_by_path[path].append(name)
     for path, profile_names in sorted(names_by_path.items()):
-        yield Effect(
-            "data", f"The files of {shorten_names(profile_names)} are in {path}, shared by all."
-        )
+        yield Effect("data", f"The files of {shorten_names(profile_names)} are in {path}, shared by all.")
     if private:
         places_text = shorten_names(f"{name} in /{name}" for name in private)
         yield Effect("data", f"Each profile has its own folder: {places_text}.")
@@ -164,14 +153,11 @@ def _isolation(actual: ActualState, mounts_after: Mapping[str, str]) -> Iterator
     levels: dict[Level, list[MountTarget]] = defaultdict(list)
     profiles = [holder for holder in actual.holders if holder.kind == "profile"]
     numbers = Counter(holder.uid or COMMON_UID for holder in profiles)
-    mount_counts = Counter(
-        mounts_after[holder.words] for holder in profiles if holder.words in mounts_after
-    )
+    mount_counts = Counter(mounts_after[holder.words] for holder in profiles if holder.words in mounts_after)
     for holder in profiles:
         if holder.words in mounts_after:
             deleted_for_one = (
-                mounts_after[holder.words] == f"/{holder.name}"
-                and mount_counts[mounts_after[holder.words]] == 1
+                mounts_after[holder.words] == f"/{holder.name}" and mount_counts[mounts_after[holder.words]] == 1
             )
             levels[_level(holder, numbers, alone=deleted_for_one)].append(holder)
     for level, profile_names in levels.items():
@@ -201,19 +187,14 @@ _LEVEL_REASONS: Mapping[Level, str] = {
 
 
 def _restarts(
-    actual: ActualState,
-    plan: StoragePlan,
-    mounts_before: Mapping[str, str],
-    mounts_after: Mapping[str, str],
+    actual: ActualState, plan: StoragePlan, mounts_before: Mapping[str, str], mounts_after: Mapping[str, str]
 ) -> Iterator[Effect]:
     waiting = {
         step.holder.words
         for step in plan.steps
         if isinstance(step, EntryStep) and step.holder.kind == "space" and step.state == "waits"
     }
-    restarted = [
-        _running(holder) for holder in actual.holders if holder.words in waiting and holder.apps
-    ]
+    restarted = [_running(holder) for holder in actual.holders if holder.words in waiting and holder.apps]
     changed_holders = [
         _running(holder)
         for holder in actual.holders
@@ -260,9 +241,7 @@ def _default_mount(plan: StoragePlan) -> str:
     for step in plan.steps:
         if isinstance(step, EntryStep) and step.holder.kind == "domain":
             entry_text = step.before if step.state in {"waits", "blocked"} else step.after
-            return (
-                "nothing" if entry_text == NOT_MOUNTED else f"{entry_text}, the domain's default,"
-            )
+            return "nothing" if entry_text == NOT_MOUNTED else f"{entry_text}, the domain's default,"
     return "nothing"
 
 

@@ -60,9 +60,7 @@ class WiredTarget:
 
     def empty_request(self) -> StorageRequest:
         """The request to remove all settings."""
-        return StorageRequest(
-            self.domain, DesiredState(None), file_system=self.file_system, may_be_missing=True
-        )
+        return StorageRequest(self.domain, DesiredState(None), file_system=self.file_system, may_be_missing=True)
 
 
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
@@ -93,9 +91,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     return {"PhysicalResourceId": response.physical_id}
 
 
-async def _handle(
-    event: Mapping[str, Any], response: StackResponse, limit: Limit
-) -> dict[str, str]:
+async def _handle(event: Mapping[str, Any], response: StackResponse, limit: Limit) -> dict[str, str]:
     """Handle the request; returns the values for templates.
 
     Raises:
@@ -107,9 +103,7 @@ async def _handle(
     if not response.physical_id:
         response.physical_id = _NOTHING  # until the target is known
     if kind not in {"Create", "Update"}:
-        raise InvalidInputError(
-            f"RequestType must be Create, Update or Delete, not '{str(kind)[:30]}'"
-        )
+        raise InvalidInputError(f"RequestType must be Create, Update or Delete, not '{str(kind)[:30]}'")
     settings = StackSettings.from_properties(event.get("ResourceProperties"))
     reconciler = Reconciler(Aws(), settings.wiring())
     wired = WiredTarget(settings.domain, await reconciler.file_system())
@@ -119,9 +113,7 @@ async def _handle(
     else:
         await _remove_replaced(event, wired, known_target, reconciler, response, limit)
     wiring = replace(settings.wiring(), file_system=wired.file_system)
-    outcome = await converge_with_folders(
-        settings, wiring, limit, on_progress=_progress_logger(response)
-    )
+    outcome = await converge_with_folders(settings, wiring, limit, on_progress=_progress_logger(response))
     _check(outcome, reconciled=settings.reconciled == "true", gives=True)
     # Only now: a failed update continues under the old id.
     response.physical_id = wired.physical_id
@@ -177,9 +169,7 @@ async def _previous_target(event: Mapping[str, Any]) -> WiredTarget | None:
         return None
 
 
-async def _delete(
-    event: Mapping[str, Any], response: StackResponse, limit: Limit
-) -> dict[str, str]:
+async def _delete(event: Mapping[str, Any], response: StackResponse, limit: Limit) -> dict[str, str]:
     """Remove the settings of the resource's id; of its properties if the id is not ours, as for a creation without a response.
 
     Raises:
@@ -206,9 +196,7 @@ async def _delete(
     return _data(wired, outcome, "none")
 
 
-async def _remove_mounts(
-    wired: WiredTarget, response: StackResponse, limit: Limit
-) -> ReconcileOutcome:
+async def _remove_mounts(wired: WiredTarget, response: StackResponse, limit: Limit) -> ReconcileOutcome:
     """Remove a domain's settings. If the domain was deleted, nothing is left to remove.
 
     Raises:
@@ -238,13 +226,8 @@ def _check(outcome: ReconcileOutcome, *, reconciled: bool, gives: bool = False) 
     """
     missing = [
         step
-        for step in (
-            *outcome.waiting_steps,
-            *outcome.remaining,
-            *(failure.step for failure in outcome.failed),
-        )
-        if is_for_domain(step)
-        and not (gives and isinstance(step, EntryStep) and step.removes_mount)
+        for step in (*outcome.waiting_steps, *outcome.remaining, *(failure.step for failure in outcome.failed))
+        if is_for_domain(step) and not (gives and isinstance(step, EntryStep) and step.removes_mount)
     ]
     lasting_failures = [failure for failure in outcome.failed if not is_transient(failure.error)]
     unfinished = bool(outcome.remaining or outcome.failed)

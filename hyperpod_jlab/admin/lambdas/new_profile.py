@@ -91,9 +91,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
                 created_targets.append(target)
     if created_targets:
         retry_ids |= asyncio.run(_wire_targets(settings, created_targets, limit))
-    return {
-        "batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(retry_ids)]
-    }
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(retry_ids)]}
 
 
 def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarget | None:
@@ -134,13 +132,10 @@ def parse_created_target(record: Mapping[str, Any], domain: str) -> CreatedTarge
     raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
-async def _wire_targets(
-    settings: StackSettings, targets: list[CreatedTarget], limit: Limit
-) -> set[str]:
+async def _wire_targets(settings: StackSettings, targets: list[CreatedTarget], limit: Limit) -> set[str]:
     """Configure profiles and spaces; returns the messages to deliver again."""
     profiles, spaces = (
-        frozenset(target.name for target in targets if target.kind == kind)
-        for kind in ("profile", "space")
+        frozenset(target.name for target in targets if target.kind == kind) for kind in ("profile", "space")
     )
     wiring = settings.wiring(subset=ProfileSubset(profiles, spaces))
     try:
@@ -149,9 +144,7 @@ async def _wire_targets(
         log.error("none of %s: %s", ", ".join(sorted({target.words for target in targets})), error)  # noqa: TRY400
         return {target.message for target in targets}
     late_targets = _unfinished_names(outcome)
-    return {
-        target.message for target in targets if not outcome.planned or target.words in late_targets
-    }
+    return {target.message for target in targets if not outcome.planned or target.words in late_targets}
 
 
 def _unfinished_names(outcome: ReconcileOutcome) -> set[str]:

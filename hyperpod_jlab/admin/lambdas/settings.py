@@ -12,16 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from hyperpod_jlab.admin.fsx.aws import ProfileSubset
 from hyperpod_jlab.admin.fsx.models import FOLDER, MAX_PATH_LENGTH, MAX_UID, DesiredState, Mode
 from hyperpod_jlab.admin.fsx.request import StorageRequest
-from hyperpod_jlab.aws.permissions import (
-    ANY_RESOURCE,
-    CLUSTER,
-    DOMAIN,
-    EKS,
-    PROFILE,
-    SPACE,
-    Permission,
-    choose,
-)
+from hyperpod_jlab.aws.permissions import ANY_RESOURCE, CLUSTER, DOMAIN, EKS, PROFILE, SPACE, Permission, choose
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID
 
@@ -60,23 +51,18 @@ class StackSettings(BaseModel):
     mode: Mode = Field(alias="PartitionMode")
     """One folder for all, or one per profile."""
 
-    shared_path: str = Field(
-        "/shared", alias="SharedPath", pattern=FOLDER, max_length=MAX_PATH_LENGTH
-    )
+    shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=MAX_PATH_LENGTH)
     """The common folder in mode ``shared``."""
 
     folders: Annotated[
-        Literal["kubernetes", "timer", "none"],
-        BeforeValidator(lambda value: "timer" if value == "cluster" else value),
+        Literal["kubernetes", "timer", "none"], BeforeValidator(lambda value: "timer" if value == "cluster" else value)
     ] = Field("timer", alias="Folders")
     """Who provisions folders: a Kubernetes Job, which is started from here, a timer with ``hpj admin apply`` on the cluster, or nobody if they exist.
 
     Stacks of 0.1 may still say ``cluster``, which is the timer now.
     """
 
-    cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(
-        None, alias="ClusterUser"
-    )
+    cluster_user: Annotated[Annotated[int, Field(ge=1, le=MAX_UID)] | None, _EMPTY] = Field(None, alias="ClusterUser")
     """The uid of the cluster's jobs, which gets access to the folders; none: users with access keep it."""
 
     take_over: Literal["true", "false"] = Field("false", alias="TakeOver")
@@ -117,9 +103,7 @@ class StackSettings(BaseModel):
         """
         if not isinstance(properties, Mapping):
             raise InvalidInputError("the request has no ResourceProperties")
-        return cls._validate(
-            {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
-        )
+        return cls._validate({name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES})
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -128,11 +112,7 @@ class StackSettings(BaseModel):
         Raises:
             InvalidInputError: It is not right.
         """
-        properties = {
-            name: os.environ[variable]
-            for variable, name in VARIABLES.items()
-            if os.environ.get(variable)
-        }
+        properties = {name: os.environ[variable] for variable, name in VARIABLES.items() if os.environ.get(variable)}
         return cls._validate(properties)
 
     @classmethod
@@ -141,9 +121,7 @@ class StackSettings(BaseModel):
             return cls.model_validate(environment)
         except ValidationError as error:
             problems = [_problem_text(problem, list(PROPERTIES)) for problem in error.errors()]
-            raise InvalidInputError(
-                "; ".join(problems), detail={"field": _field(error.errors()[0])}
-            ) from None
+            raise InvalidInputError("; ".join(problems), detail={"field": _field(error.errors()[0])}) from None
 
     def wiring(self, subset: ProfileSubset | None = None) -> StorageRequest:
         """The request.
@@ -161,9 +139,7 @@ class StackSettings(BaseModel):
         return StorageRequest(self.domain, desired, self.cluster, self.file_system, subset=subset)
 
 
-PROPERTIES: tuple[str, ...] = tuple(
-    str(field.alias) for field in StackSettings.model_fields.values() if field.alias
-)
+PROPERTIES: tuple[str, ...] = tuple(str(field.alias) for field in StackSettings.model_fields.values() if field.alias)
 """Names of the properties of ``Custom::HyperPodStudioWiring``."""
 
 VARIABLES: Mapping[str, str] = {
@@ -239,12 +215,7 @@ _NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", CLUSTER_PERMISS
 
 _TAGS = frozenset({"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"})
 _UNSCOPED_ACTIONS = frozenset(
-    {
-        "sagemaker:UpdateDomain",
-        "ec2:CreateTags",
-        "ec2:DeleteTags",
-        "ec2:ModifyNetworkInterfaceAttribute",
-    }
+    {"sagemaker:UpdateDomain", "ec2:CreateTags", "ec2:DeleteTags", "ec2:ModifyNetworkInterfaceAttribute"}
 )
 """Changes that affect all users of a domain: not needed for a new profile."""
 
@@ -293,13 +264,9 @@ def statements(function: Function, resources: Mapping[str, str]) -> list[dict[st
 
 def services() -> frozenset[str]:
     """Services that the functions call, by boto3's names: the part of botocore in their package."""
-    return frozenset(
-        permission.action.partition(":")[0] for permission in rights("custom_resource")
-    ) | {"sts"}
+    return frozenset(permission.action.partition(":")[0] for permission in rights("custom_resource")) | {"sts"}
 
 
 def actions_on_everything(function: Function) -> frozenset[str]:
     """Actions that IAM cannot restrict, so that a template's role may have them for ``*``."""
-    return frozenset(
-        permission.action for permission in rights(function) if permission.resource == ANY_RESOURCE
-    )
+    return frozenset(permission.action for permission in rights(function) if permission.resource == ANY_RESOURCE)

@@ -15,27 +15,14 @@ from typing import Any, Literal, Protocol, cast
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
-from hyperpod_jlab.admin.fsx.folders import (
-    FolderProvisioner,
-    RemoteFolderProvisioner,
-)
-from hyperpod_jlab.admin.fsx.models import (
-    EntryStep,
-    FolderStep,
-    GroupStep,
-    PlanStep,
-)
+from hyperpod_jlab.admin.fsx.folders import FolderProvisioner, RemoteFolderProvisioner
+from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, GroupStep, PlanStep
 from hyperpod_jlab.admin.fsx.reconcile import Reconciler, describe_by_name
 from hyperpod_jlab.admin.fsx.request import StorageRequest
 from hyperpod_jlab.admin.lambdas.settings import StackSettings
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.config import KubernetesCluster
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.finding import raise_on_error
 
 # --------------------------------------------------------------------------------------------------
@@ -140,10 +127,7 @@ class ReconcileOutcome:
 
     def _with_fate(self, fate: str) -> list[PlanStep]:
         steps = [step for step in self.steps or () if self._fate(step) == fate]
-        return [
-            self.results[step.target].step if step.target in self.results else step
-            for step in steps
-        ]
+        return [self.results[step.target].step if step.target in self.results else step for step in steps]
 
     def _fate(self, step: PlanStep) -> Literal["settled", "failed", "waiting", "remaining"]:
         result = self.results.get(step.target)
@@ -184,15 +168,11 @@ class ReconcileOutcome:
         if self.waiting_steps:
             parts.append(
                 f"{len(self.waiting_steps)} wait: "
-                + _join_some(
-                    f"{failure.target}: {failure.reason or failure.state}"
-                    for failure in self.waiting_steps
-                )
+                + _join_some(f"{failure.target}: {failure.reason or failure.state}" for failure in self.waiting_steps)
             )
         if self.remaining:
             parts.append(
-                f"timed out before {len(self.remaining)}: "
-                + _join_some(failure.target for failure in self.remaining)
+                f"timed out before {len(self.remaining)}: " + _join_some(failure.target for failure in self.remaining)
             )
         return "; ".join(parts)
 
@@ -260,9 +240,7 @@ async def converge(
                 raise
             continue
         outcome = latest
-        if not outcome.can_continue() or (
-            number + 1 >= MAX_ROUNDS and not (waits and outcome.waits_for_sagemaker())
-        ):
+        if not outcome.can_continue() or (number + 1 >= MAX_ROUNDS and not (waits and outcome.waits_for_sagemaker())):
             break
     report = {"domain": request.domain, "mode": request.wanted.mode, **to_log_data(outcome)}
     log.info("%s", json.dumps(report))
@@ -286,9 +264,7 @@ async def converge_with_folders(
         return await converge(request, limit, provisioner, on_progress=on_progress, waits=waits)
 
 
-async def _run_round(
-    reconciler: Reconciler, outcome: ReconcileOutcome, on_progress: Callable[[str], None]
-) -> None:
+async def _run_round(reconciler: Reconciler, outcome: ReconcileOutcome, on_progress: Callable[[str], None]) -> None:
     """Plan, and apply the steps; `outcome` has what was achieved even if time runs out in between."""
     actual, storage_plan = await reconciler.plan()
     raise_on_error(list(storage_plan.findings))
@@ -312,18 +288,12 @@ async def _run_round(
 def _is_remote_folder(result: StepResult) -> bool:
     """Whether it is a folder that is provisioned elsewhere: where the file system is mounted."""
     error = result.error
-    return (
-        isinstance(result.step, FolderStep)
-        and error is not None
-        and error.code == _NO_PROVISIONER_CODE
-    )
+    return isinstance(result.step, FolderStep) and error is not None and error.code == _NO_PROVISIONER_CODE
 
 
 def _join_some(sentences: Iterator[str]) -> str:
     all_sentences = list(sentences)
-    remainder = (
-        f", and {len(all_sentences) - _MAX_NAMED} more" if len(all_sentences) > _MAX_NAMED else ""
-    )
+    remainder = f", and {len(all_sentences) - _MAX_NAMED} more" if len(all_sentences) > _MAX_NAMED else ""
     return ", ".join(all_sentences[:_MAX_NAMED]) + remainder
 
 
@@ -338,9 +308,7 @@ def to_log_data(outcome: ReconcileOutcome) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_provisioner(
-    settings: StackSettings, aws: Aws
-) -> AsyncIterator[FolderProvisioner | None]:
+async def open_provisioner(settings: StackSettings, aws: Aws) -> AsyncIterator[FolderProvisioner | None]:
     """The folder provisioner; None: no folders are provisioned from here.
 
     Args:
@@ -357,8 +325,7 @@ async def open_provisioner(
     cluster, claim, image = settings.cluster, settings.claim, settings.image
     if cluster is None or claim is None or image is None:
         raise InvalidInputError(
-            "Folders: kubernetes needs ClusterName, ClaimName and Image",
-            detail={"field": "Folders"},
+            "Folders: kubernetes needs ClusterName, ClaimName and Image", detail={"field": "Folders"}
         )
     description = await describe_by_name(aws, cluster)
     if description.eks_arn is None:
@@ -372,14 +339,10 @@ async def open_provisioner(
     from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTaskRunner
 
     eks = description.eks_arn.rpartition("/")[2]
-    config = KubernetesCluster(
-        orchestrator="kubernetes", hyperpod=cluster, eks=eks, namespace=settings.namespace
-    )
+    config = KubernetesCluster(orchestrator="kubernetes", hyperpod=cluster, eks=eks, namespace=settings.namespace)
     connection = ClusterConnection(config)
     try:
-        yield RemoteFolderProvisioner(
-            KubernetesTaskRunner(connection, connection.namespace, claim, image)
-        )
+        yield RemoteFolderProvisioner(KubernetesTaskRunner(connection, connection.namespace, claim, image))
     finally:
         await connection.close()
 

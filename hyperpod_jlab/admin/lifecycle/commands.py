@@ -106,14 +106,9 @@ def lifecycle() -> None:
     required=True,
     help="Settings of the script (TOML); see 'hpj admin lifecycle example'.",
 )
+@click.option("--cluster", metavar="NAME", callback=aws_name, help="HyperPod cluster to look up in AWS.")
 @click.option(
-    "--cluster", metavar="NAME", callback=aws_name, help="HyperPod cluster to look up in AWS."
-)
-@click.option(
-    "--region",
-    metavar="REGION",
-    callback=aws_name,
-    help="AWS region. Default: the region of the AWS configuration.",
+    "--region", metavar="REGION", callback=aws_name, help="AWS region. Default: the region of the AWS configuration."
 )
 def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None) -> None:
     """Print a script."""
@@ -133,12 +128,7 @@ def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None
         click.echo(scripts.text, nl=False)
 
 
-@click.command(
-    "example",
-    cls=HpjCommand,
-    help=_EXAMPLE,
-    examples=("hpj admin lifecycle example > lifecycle.toml",),
-)
+@click.command("example", cls=HpjCommand, help=_EXAMPLE, examples=("hpj admin lifecycle example > lifecycle.toml",))
 def example() -> None:
     """Print an example."""
     if invocation().as_json:

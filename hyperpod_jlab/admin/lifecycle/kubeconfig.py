@@ -32,33 +32,24 @@ def merge(existing: Mapping[str, Any], added: Mapping[str, Any], namespace: str)
     Raises:
         RefusedError: They have a context of the same name for another cluster, or it is no kubeconfig.
     """
-    merged_config: dict[str, Any] = copy.deepcopy(dict(existing)) or {
-        "apiVersion": "v1",
-        "kind": "Config",
-    }
+    merged_config: dict[str, Any] = copy.deepcopy(dict(existing)) or {"apiVersion": "v1", "kind": "Config"}
     (context,) = added["contexts"]
     for plural, _ in KINDS:
         if not isinstance(merged_config.setdefault(plural, []) or [], list):
-            raise RefusedError(
-                f"it is not a kubeconfig: {plural} must be a list", code="no_kubeconfig"
-            )
+            raise RefusedError(f"it is not a kubeconfig: {plural} must be a list", code="no_kubeconfig")
         merged_config[plural] = [*(merged_config[plural] or [])]
     current = _find_entry(merged_config["contexts"], context["name"])
     if current is not None and not _is_for_cluster(current, context["context"]["cluster"]):
         raise RefusedError(f"the context {context['name']} is for another cluster", code="foreign")
     # Its address and authority are AWS' to say; how they log in and where their context points is theirs.
     (cluster,) = added["clusters"]
-    merged_config["clusters"] = [
-        entry for entry in merged_config["clusters"] if not _has_name(entry, cluster["name"])
-    ]
+    merged_config["clusters"] = [entry for entry in merged_config["clusters"] if not _has_name(entry, cluster["name"])]
     merged_config["clusters"].append(cluster)
     if _find_entry(merged_config["users"], added["users"][0]["name"]) is None:
         merged_config["users"].append(added["users"][0])
     if current is None:
         namespace_entry = {"namespace": namespace} if namespace else {}
-        merged_config["contexts"].append(
-            {**context, "context": {**context["context"], **namespace_entry}}
-        )
+        merged_config["contexts"].append({**context, "context": {**context["context"], **namespace_entry}})
     if _find_entry(merged_config["contexts"], merged_config.get("current-context")) is None:
         merged_config["current-context"] = context["name"]
     return merged_config
@@ -92,9 +83,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RefusedError(
-            "it is not a kubeconfig: it is not valid YAML", code="no_kubeconfig"
-        ) from error
+        raise RefusedError("it is not a kubeconfig: it is not valid YAML", code="no_kubeconfig") from error
     if data is not None and not isinstance(data, dict):
         raise RefusedError("it is not a kubeconfig", code="no_kubeconfig")
     return data or {}
@@ -130,9 +119,7 @@ def main() -> int:
         problem = error.strerror if isinstance(error, OSError) else str(error)
         sys.stdout.write(f"{display_path} was not changed: {problem}\n")
         return 1
-    sys.stdout.write(
-        f"{context} is a context of {display_path}{'' if has_changed else ' already'}\n"
-    )
+    sys.stdout.write(f"{context} is a context of {display_path}{'' if has_changed else ' already'}\n")
     return 0
 
 

@@ -69,9 +69,7 @@ def parse_attachment(settings: Mapping[str, Any]) -> Attachment:
     )
 
 
-def with_own_script(
-    current: Attachment, arn: str | None, start: Start, own_arns: Collection[str]
-) -> Attachment:
+def with_own_script(current: Attachment, arn: str | None, start: Start, own_arns: Collection[str]) -> Attachment:
     """The desired ARNs.
 
     Args:
@@ -83,11 +81,7 @@ def with_own_script(
     cleared = Attachment(
         None if current.built_in in own_arns else current.built_in,
         None if current.default in own_arns else current.default,
-        tuple(
-            arns
-            for arns in current.listed
-            if arns not in own_arns or (arns == arn and start == "default")
-        ),
+        tuple(arns for arns in current.listed if arns not in own_arns or (arns == arn and start == "default")),
     )
     if arn is None:
         return cleared
@@ -106,10 +100,7 @@ def with_attachment(settings: Mapping[str, Any], desired: Attachment) -> dict[st
         new_settings["BuiltInLifecycleConfigArn"] = desired.built_in or _NOTHING
     if desired.default != current.default:
         resource = settings.get("DefaultResourceSpec") or {}
-        new_settings["DefaultResourceSpec"] = {
-            **resource,
-            "LifecycleConfigArn": desired.default or _NOTHING,
-        }
+        new_settings["DefaultResourceSpec"] = {**resource, "LifecycleConfigArn": desired.default or _NOTHING}
     if desired.listed != current.listed:
         new_settings["LifecycleConfigArns"] = list(desired.listed)
     return new_settings
@@ -274,9 +265,7 @@ def read_lifecycle_file(path: Path) -> LifecycleFile:
     for name in data:
         if name not in known_fields:
             raise InvalidInputError(
-                f"{path}: unknown setting {name}",
-                hint=nearest_hint(name, known_fields),
-                detail={"field": name},
+                f"{path}: unknown setting {name}", hint=nearest_hint(name, known_fields), detail={"field": name}
             )
     apps, start = data.pop("apps", list(APPS)), data.pop("start", "built-in")
     if not isinstance(apps, list) or not apps or any(app not in APPS for app in apps):

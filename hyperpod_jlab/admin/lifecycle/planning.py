@@ -10,14 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.admin.fsx.models import (
-    ActualState,
-    DesiredState,
-    MountTarget,
-    PlanStep,
-    StepState,
-    mode_of,
-)
+from hyperpod_jlab.admin.fsx.models import ActualState, DesiredState, MountTarget, PlanStep, StepState, mode_of
 from hyperpod_jlab.admin.fsx.planning import adjust_to_status
 from hyperpod_jlab.admin.lifecycle.models import (
     APP_TYPES,
@@ -73,9 +66,7 @@ def lifecycle_steps(
     own_arns = frozenset(config.arn for config in configs if config.is_ours) | set(arns.values())
     blocked = {app for app, step in config_steps.items() if step.state == "blocked"}
     attach = [
-        _attach_step(
-            actual, slot, arns.get(slot.app), own_arns, desired, closed=slot.app in blocked
-        )
+        _attach_step(actual, slot, arns.get(slot.app), own_arns, desired, closed=slot.app in blocked)
         for slot in _slots(actual, desired, own_arns)
     ]
     removals = _removals(actual, configs, attach, set(arns.values()))
@@ -107,9 +98,7 @@ def lifecycle_findings(
                 )
 
 
-def path_findings(
-    actual: ActualState, desired: DesiredState, settings: Mapping[str, Any]
-) -> Iterator[Finding]:
+def path_findings(actual: ActualState, desired: DesiredState, settings: Mapping[str, Any]) -> Iterator[Finding]:
     """Files for all that are meant from the storage partition, where a partition is of one profile alone.
 
     Args:
@@ -139,19 +128,14 @@ def path_findings(
 # ---------------------------------------------------------------------------------------- making them
 
 
-def _config_step(
-    actual: ActualState, app: App, script: Script, config: LifecycleConfig | None
-) -> ConfigStep:
+def _config_step(actual: ActualState, app: App, script: Script, config: LifecycleConfig | None) -> ConfigStep:
     state: StepState = "to do"
     state_before, reason = "missing", None
     arn = config.arn if config else _arn(actual, script.name)
     if config is not None:
         state_before = "exists"
         if not config.is_ours:
-            state, reason = (
-                "blocked",
-                "someone else created it: delete it, or choose another name",
-            )
+            state, reason = ("blocked", "someone else created it: delete it, or choose another name")
         elif config.text != script.text or config.app_type != APP_TYPES[app]:
             state, reason = "blocked", "someone changed its script: delete it"
         elif actual.domain in config.domains:
@@ -181,9 +165,7 @@ def _arn(actual: ActualState, name: str) -> str:
 # ---------------------------------------------------------------------------------------- settings
 
 
-def _slots(
-    actual: ActualState, desired: LifecycleWanted, own_arns: frozenset[str]
-) -> Iterator[_Slot]:
+def _slots(actual: ActualState, desired: LifecycleWanted, own_arns: frozenset[str]) -> Iterator[_Slot]:
     """The affected settings: the domain's own, or those of the named profiles; and all that already name ours."""
     apps: tuple[App, ...] = ("jupyterlab", "code-editor")
     for holder in actual.holders:
@@ -264,9 +246,7 @@ def _attachment_text(attachment: Attachment, own_arns: frozenset[str]) -> str:
         if arn is not None
     ]
     added_scripts = [
-        arn_item
-        for arn_item in attachment.listed
-        if arn_item in own_arns and arn_item != attachment.default
+        arn_item for arn_item in attachment.listed if arn_item in own_arns and arn_item != attachment.default
     ]
     parts += [f"{_name(arn_item)} to choose" for arn_item in added_scripts]
     return ", ".join(parts) or _NONE_TEXT
@@ -281,9 +261,7 @@ def _running(actual: ActualState, holder: MountTarget, app_type: str) -> tuple[s
     return tuple(
         f"{app_type} in {space.words}"
         for space in actual.holders
-        if space.kind == "space"
-        and app_type in space.apps
-        and (holder.kind != "profile" or space.owner == holder.name)
+        if space.kind == "space" and app_type in space.apps and (holder.kind != "profile" or space.owner == holder.name)
     )
 
 
@@ -291,10 +269,7 @@ def _running(actual: ActualState, holder: MountTarget, app_type: str) -> tuple[s
 
 
 def _removals(
-    actual: ActualState,
-    configs: Sequence[LifecycleConfig],
-    attach: Sequence[AttachStep],
-    desired: set[str],
+    actual: ActualState, configs: Sequence[LifecycleConfig], attach: Sequence[AttachStep], desired: set[str]
 ) -> Iterator[LifecycleStep]:
     """What this domain no longer needs."""
     remaining = list(_attachments_after(actual, attach))
@@ -316,9 +291,7 @@ def _removals(
         )
 
 
-def _attachments_after(
-    actual: ActualState, attach: Sequence[AttachStep]
-) -> Iterator[tuple[str, frozenset[str]]]:
+def _attachments_after(actual: ActualState, attach: Sequence[AttachStep]) -> Iterator[tuple[str, frozenset[str]]]:
     """The ARNs in each resource's settings after all possible steps."""
     steps = {(step.holder.words, step.app_type): step for step in attach}
     for holder in actual.holders:

@@ -20,9 +20,7 @@ Orchestrator = Literal["slurm", "eks"]
 SlurmAuth = Literal["munge", "jwt", "none"]
 
 _SHA256 = re.compile(r"(?!0{64})[0-9a-f]{64}")
-_PATH = re.compile(
-    r"(?:s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/)?[A-Za-z0-9./_][A-Za-z0-9._+/@=-]{0,255}"
-)
+_PATH = re.compile(r"(?:s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/)?[A-Za-z0-9./_][A-Za-z0-9._+/@=-]{0,255}")
 _REQUIREMENT = re.compile(r"hyperpod[-_]jlab==[0-9][0-9A-Za-z.!+]{0,40}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?")
 _NAMES = {
@@ -145,9 +143,7 @@ class ScriptSettings:
             return
         _check_path("tools", self.tools)
         if not self.tools.endswith(".tar.gz"):
-            raise _invalid_setting(
-                "tools", self.tools, "an archive of make-tools.sh ends with .tar.gz"
-            )
+            raise _invalid_setting("tools", self.tools, "an archive of make-tools.sh ends with .tar.gz")
         _check_digest("tools_sha256", self.tools_sha256)
 
     def _check_slurm(self) -> None:
@@ -156,9 +152,7 @@ class ScriptSettings:
             _check_digest("slurm_client_sha256", self.slurm_client_sha256)
         if self.slurm_auth == "munge":
             if self.munge_key is None:
-                raise _missing_setting(
-                    "munge_key", "give the path of the key; jwt or ssh are better"
-                )
+                raise _missing_setting("munge_key", "give the path of the key; jwt or ssh are better")
             _check_path("munge_key", self.munge_key.removeprefix("secret:"))
             _check_digest("munge_key_sha256", self.munge_key_sha256)
         if self.slurm_auth == "jwt":
@@ -167,9 +161,7 @@ class ScriptSettings:
             _check_path("slurm_token", self.slurm_token)
         if not self.on_slurm and (self.slurm_client or self.slurm_auth != "none"):
             raise _invalid_setting(
-                "slurm_client",
-                self.slurm_client or self.slurm_auth,
-                "it is a system folder without Slurm",
+                "slurm_client", self.slurm_client or self.slurm_auth, "it is a system folder without Slurm"
             )
 
 
@@ -180,21 +172,15 @@ def _check_path(field: str, value: str) -> None:
 
 def _check_digest(field: str, value: str | None) -> None:
     if value is None:
-        raise _missing_setting(
-            field, "scripts that run in all spaces need a checksum: sha256sum FILE"
-        )
+        raise _missing_setting(field, "scripts that run in all spaces need a checksum: sha256sum FILE")
     if _SHA256.fullmatch(value) is None:
         raise _invalid_setting(
-            field,
-            value,
-            "'sha256sum FILE' prints it: 64 hexadecimal digits in small letters, not all of them 0",
+            field, value, "'sha256sum FILE' prints it: 64 hexadecimal digits in small letters, not all of them 0"
         )
 
 
 def _invalid_setting(field: str, value: str, hint: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{field}: '{value[:60]}' cannot be used", hint=hint, detail={"field": field}
-    )
+    return InvalidInputError(f"{field}: '{value[:60]}' cannot be used", hint=hint, detail={"field": field})
 
 
 def _missing_setting(field: str, hint: str) -> InvalidInputError:
@@ -233,17 +219,13 @@ def _slurm(settings: ScriptSettings) -> list[str]:
         lines.append(f"commands = {quoted(settings.slurm_bin)}")
     if not settings.login_nodes and settings.slurm_client is not None:
         lines.append(f"slurm_conf = {quoted(settings.slurm_conf)}")
-    lines += _optional_lines("user", settings.slurm_user) + _optional_lines(
-        "python", settings.python
-    )
+    lines += _optional_lines("user", settings.slurm_user) + _optional_lines("python", settings.python)
     return [*lines, f"storage = {quoted(settings.node_mount.rstrip('/') + FOLDER)}"]
 
 
 def _kubernetes(settings: ScriptSettings, name: str) -> list[str]:
     lines = [f"orchestrator = {quoted(KUBERNETES)}", f"eks = {quoted(settings.eks or '')}"]
-    lines += _optional_lines("namespace", settings.namespace) + _optional_lines(
-        "image", settings.image
-    )
+    lines += _optional_lines("namespace", settings.namespace) + _optional_lines("image", settings.image)
     lines += _optional_lines("python", settings.python)
     if settings.claim is None:
         return lines
@@ -294,9 +276,7 @@ def render(app: App, settings: ScriptSettings) -> str:
     steps.append("client" if settings.on_slurm else "access")
     steps.append("doctor")
     text = _HEAD.format(cluster=settings.cluster)
-    text += "".join(
-        f"{name}={_shell_quote(value)}\n" for name, value in _variables(app, settings).items()
-    )
+    text += "".join(f"{name}={_shell_quote(value)}\n" for name, value in _variables(app, settings).items())
     text += f"STEPS=({' '.join(steps)})\n"
     text += f"LATER=({' '.join(_later_parts(app, settings))})\n"
     text += "".join(_strip_comments(_part(f"begin/{name}.sh")) for name in _BEGIN)

@@ -8,14 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hyperpod_jlab.admin.fsx.aws import (
-    MARK,
-    MAX_TRIES,
-    MountTargetCalls,
-    RetryingAws,
-    is_in_use,
-    target_settings,
-)
+from hyperpod_jlab.admin.fsx.aws import MARK, MAX_TRIES, MountTargetCalls, RetryingAws, is_in_use, target_settings
 from hyperpod_jlab.admin.fsx.models import PlanStep
 from hyperpod_jlab.admin.lifecycle.models import (
     Attachment,
@@ -67,9 +60,7 @@ async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfi
     return tuple(config for config in configs if config is not None)
 
 
-async def _config(
-    aws: RetryingAws, item: Mapping[str, Any], names: Collection[str]
-) -> LifecycleConfig | None:
+async def _config(aws: RetryingAws, item: Mapping[str, Any], names: Collection[str]) -> LifecycleConfig | None:
     """One of the list; None: it was deleted meanwhile."""
     name, arn = str(item["StudioLifecycleConfigName"]), str(item["StudioLifecycleConfigArn"])
     try:
@@ -77,17 +68,8 @@ async def _config(
         text = await read_text(aws, name) if name in names else None
     except NotFoundError:
         return None
-    domains = frozenset(
-        key.removeprefix(DOMAIN_TAG_PREFIX) for key in tags if key.startswith(DOMAIN_TAG_PREFIX)
-    )
-    return LifecycleConfig(
-        name,
-        arn,
-        str(item.get("StudioLifecycleConfigAppType") or ""),
-        MARK in tags,
-        domains,
-        text,
-    )
+    domains = frozenset(key.removeprefix(DOMAIN_TAG_PREFIX) for key in tags if key.startswith(DOMAIN_TAG_PREFIX))
+    return LifecycleConfig(name, arn, str(item.get("StudioLifecycleConfigAppType") or ""), MARK in tags, domains, text)
 
 
 async def _tags(aws: RetryingAws, name: str, arn: str) -> Mapping[str, str]:
@@ -106,9 +88,7 @@ async def read_text(aws: RetryingAws, name: str) -> str | None:
         NotFoundError: It does not exist.
         HyperpodError: See `aws.errors`.
     """
-    response = await aws.call(
-        "sagemaker", "DescribeStudioLifecycleConfig", StudioLifecycleConfigName=name
-    )
+    response = await aws.call("sagemaker", "DescribeStudioLifecycleConfig", StudioLifecycleConfigName=name)
     try:
         return base64.b64decode(response["StudioLifecycleConfigContent"], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -170,10 +150,7 @@ class LifecycleExecutor:
             )
         except HyperpodError as error:
             # Another admin was faster: the same script is just as good.
-            if (
-                not is_in_use(error)
-                or await read_text(self._aws, step.script.name) != step.script.text
-            ):
+            if not is_in_use(error) or await read_text(self._aws, step.script.name) != step.script.text:
                 raise
             await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=domain_tags[1:])
 
@@ -184,11 +161,7 @@ class LifecycleExecutor:
             return replace(step, state="waits", reason=reason)
         try:
             if step.fate == "deleted":
-                await self._aws.call(
-                    "sagemaker",
-                    "DeleteStudioLifecycleConfig",
-                    StudioLifecycleConfigName=config.name,
-                )
+                await self._aws.call("sagemaker", "DeleteStudioLifecycleConfig", StudioLifecycleConfigName=config.name)
             else:
                 await self._unmark(config)
         except NotFoundError:
@@ -215,9 +188,7 @@ class LifecycleExecutor:
         last: HyperpodError | None = None
         for _ in range(MAX_TRIES):
             response = await self._holders.wait_until_settled(step.holder)
-            settings = (
-                target_settings(step.holder, response).get(f"{step.app_type}AppSettings") or {}
-            )
+            settings = target_settings(step.holder, response).get(f"{step.app_type}AppSettings") or {}
             current = parse_attachment(settings)
             _refuse_foreign(step, current)
             new_attachment = with_own_script(current, step.arn, step.start, step.ours)
@@ -225,9 +196,7 @@ class LifecycleExecutor:
                 return
             value = with_attachment(settings, new_attachment)
             try:
-                await self._holders.update(
-                    step.holder, response, f"{step.app_type}AppSettings", value
-                )
+                await self._holders.update(step.holder, response, f"{step.app_type}AppSettings", value)
             except (ConflictError, UnreachableError) as error:
                 await self._holders.pause_after_conflict(error)
                 last = error

@@ -47,16 +47,10 @@ _ACCOUNT = re.compile(r"\*|\d{12}")
     type=click.Choice(_PARTITIONS),
     help="AWS partition of the ARNs. Default: the partition of Studio's role, or aws.",
 )
-@click.option(
-    "--region", default="*", metavar="REGION", help="Allow only this region. Default: all."
-)
-@click.option(
-    "--account", default="*", metavar="NUMBER", help="Allow only this account. Default: any."
-)
+@click.option("--region", default="*", metavar="REGION", help="Allow only this region. Default: all.")
+@click.option("--account", default="*", metavar="NUMBER", help="Allow only this account. Default: any.")
 @click.option("--actions", is_flag=True, help="List the actions of each feature instead.")
-def policy(
-    features: tuple[str, ...], partition: str | None, region: str, account: str, actions: bool
-) -> None:
+def policy(features: tuple[str, ...], partition: str | None, region: str, account: str, actions: bool) -> None:
     """Print a policy, or what it is made from."""
     if actions:
         _list(choose(features) if features else list(FEATURES))
@@ -79,19 +73,14 @@ def _print_excluded() -> None:
     """Say which features are granted by name only, and why."""
     changing = [feature.name for feature in FEATURES if feature.changes and not feature.for_admins]
     admins = [feature.name for feature in FEATURES if feature.for_admins]
-    for names, reason in (
-        (changing, "they change something"),
-        (admins, "they are for administrators"),
-    ):
+    for names, reason in ((changing, "they change something"), (admins, "they are for administrators")):
         print(f"note: not included, because {reason}: {', '.join(names)}", file=sys.stderr)
 
 
 def _check(field: str, value: str, output_format: re.Pattern[str], example: str) -> None:
     if not output_format.fullmatch(value):
         raise InvalidInputError(
-            f"--{field}: '{value[:60]}' is not valid",
-            hint=f"example: {example}",
-            detail={"field": field},
+            f"--{field}: '{value[:60]}' is not valid", hint=f"example: {example}", detail={"field": field}
         )
 
 

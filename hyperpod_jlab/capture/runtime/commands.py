@@ -68,12 +68,7 @@ def run_shell(command: str) -> int:
 def output_of(command: str) -> tuple[int, str]:
     """The exit code of a command and its output, without the last line break."""
     flush()
-    done = subprocess.run(
-        ["/bin/bash", "-c", command],
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    done = subprocess.run(["/bin/bash", "-c", command], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     text = done.stdout.decode("utf-8", "replace").replace("\r\n", "\n")
     return done.returncode, text[:-1] if text.endswith("\n") else text
 

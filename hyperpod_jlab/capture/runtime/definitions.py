@@ -78,10 +78,7 @@ def _referenced_values(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     attributes = getattr(value, "__dict__", None)
-    return [
-        type(value),
-        *(attributes.values() if isinstance(attributes, dict) and not _is_module(value) else ()),
-    ]
+    return [type(value), *(attributes.values() if isinstance(attributes, dict) and not _is_module(value) else ())]
 
 
 def _is_imported(function: types.FunctionType) -> bool:

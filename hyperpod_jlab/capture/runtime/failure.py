@@ -62,9 +62,7 @@ def trim_traceback(error: BaseException, locations: SourceLocations) -> None:
         seen_ids.add(id(error_item))
         error_item.__traceback__ = _trimmed(error_item.__traceback__, locations)
         pending += [error_item.__cause__, error_item.__context__]
-        pending += (
-            list(getattr(error_item, "exceptions", None) or ()) if _is_group(error_item) else []
-        )
+        pending += list(getattr(error_item, "exceptions", None) or ()) if _is_group(error_item) else []
 
 
 def _is_group(error: BaseException) -> bool:
@@ -72,9 +70,7 @@ def _is_group(error: BaseException) -> bool:
     return group is not None and isinstance(error, group)
 
 
-def _trimmed(
-    trace: types.TracebackType | None, locations: SourceLocations
-) -> types.TracebackType | None:
+def _trimmed(trace: types.TracebackType | None, locations: SourceLocations) -> types.TracebackType | None:
     frames = []
     while trace is not None:
         if not is_runtime_file(trace.tb_frame.f_code.co_filename):
@@ -84,12 +80,7 @@ def _trimmed(
     if all(link.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for link in frames):
         return None
     first = next(
-        (
-            index
-            for index, link in enumerate(frames)
-            if link.tb_frame.f_code.co_filename in locations.cell_numbers
-        ),
-        0,
+        (index for index, link in enumerate(frames) if link.tb_frame.f_code.co_filename in locations.cell_numbers), 0
     )
     traceback: types.TracebackType | None = None
     for link in reversed(frames[first:]):
@@ -108,9 +99,7 @@ def release_frames(error: BaseException, locations: SourceLocations) -> None:
         write_record(error, locations)
     hook = sys.excepthook
 
-    def format_traceback(
-        kind: type[BaseException], value: BaseException, trace: types.TracebackType | None
-    ) -> None:
+    def format_traceback(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
         if value is error:
             trim_traceback(value, locations)
             trace = value.__traceback__

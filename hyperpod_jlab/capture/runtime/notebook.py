@@ -32,9 +32,7 @@ GRACE_S = 2.0
 _LIBRARY = os.path.join(records.CODE, "lib", "ipython.zip")
 _INLINE = "module://matplotlib_inline.backend_inline"
 _LOOP_NAMES = {"create_task", "ensure_future", "get_running_loop", "nest_asyncio"}
-_NOTEBOOK_BARS = re.compile(
-    r"\btqdm\.notebook\b|\btqdm import .*notebook|\btqdm_notebook\b|\btnrange\b"
-)
+_NOTEBOOK_BARS = re.compile(r"\btqdm\.notebook\b|\btqdm import .*notebook|\btqdm_notebook\b|\btnrange\b")
 
 
 def start(names: dict[str, Any]) -> None:
@@ -149,9 +147,7 @@ def _draw_bars_as_text() -> None:
         return
     tqdm = importlib.import_module("tqdm")
     bars = types.ModuleType("tqdm.notebook", "Draws text: a job has no notebook to draw in.")
-    bars.__dict__.update(
-        tnrange=tqdm.trange, tqdm=tqdm.tqdm, tqdm_notebook=tqdm.tqdm, trange=tqdm.trange
-    )
+    bars.__dict__.update(tnrange=tqdm.trange, tqdm=tqdm.tqdm, tqdm_notebook=tqdm.tqdm, trange=tqdm.trange)
     sys.modules["tqdm.notebook"] = bars
     setattr(tqdm, "notebook", bars)  # noqa: B010 - to mypy a module takes no new names
 
@@ -195,14 +191,10 @@ class Plain:
             code = compile(ast.Expression(last.value), cell.path, "eval", dont_inherit=True)
             value = eval(code, self._names)  # noqa: S307 - the user's own code
             if value is not None:
-                recorder.output(
-                    "execute_result", {"text/plain": repr(value)}, {}, quiet=records.rank() != 0
-                )
+                recorder.output("execute_result", {"text/plain": repr(value)}, {}, quiet=records.rank() != 0)
 
 
-async def _run_cells(
-    shell: Any, cells: list[Cell], locations: failure.SourceLocations, *, in_loop: bool
-) -> None:
+async def _run_cells(shell: Any, cells: list[Cell], locations: failure.SourceLocations, *, in_loop: bool) -> None:
     for cell in cells:
         with recorder.cell(cell.number, locations):
             if in_loop:
@@ -273,11 +265,7 @@ class Worker:
         previous_names = dict(self._names)
         self._execute_missing_cells()
         # `runpy` gave the module a copy of the namespace that its functions see.
-        changed = {
-            name: value
-            for name, value in self._names.items()
-            if previous_names.get(name) is not value
-        }
+        changed = {name: value for name, value in self._names.items() if previous_names.get(name) is not value}
         sys.modules["__main__"].__dict__.update(changed)
 
     def _execute_missing_cells(self) -> None:

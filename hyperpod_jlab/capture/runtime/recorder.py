@@ -100,9 +100,7 @@ class Recorder:
             raise
         self._write({"end": time.time(), "at": _log_size()})
 
-    def output(
-        self, kind: str, data: dict[str, Any], metadata: dict[str, Any], **more: Any
-    ) -> None:
+    def output(self, kind: str, data: dict[str, Any], metadata: dict[str, Any], **more: Any) -> None:
         """Show a value: its text in the log, all of it in the record.
 
         Args:
@@ -124,14 +122,7 @@ class Recorder:
             print(text, file=sys.__stdout__)
         if not self.is_recording or not self._take_event():
             return
-        record = {
-            "output": kind,
-            "at": begin,
-            "to": _log_size(),
-            "data": data,
-            "metadata": metadata,
-            **more,
-        }
+        record = {"output": kind, "at": begin, "to": _log_size(), "data": data, "metadata": metadata, **more}
         line = _line(record)
         if len(line) > MAX_OUTPUT:
             record["data"], note = _shortened(data)
@@ -162,9 +153,7 @@ class Recorder:
     def _take_event(self) -> bool:
         self._events_left -= 1
         if self._events_left == -1 and self.is_recording:
-            note = (
-                f"this cell has more than {MAX_EVENTS:,} outputs; what follows is kept as text only"
-            )
+            note = f"this cell has more than {MAX_EVENTS:,} outputs; what follows is kept as text only"
             print(f"hyperpod: {note}", file=sys.__stderr__)
         return self._events_left >= 0
 
@@ -186,10 +175,7 @@ class Recorder:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
-        print(
-            f"hyperpod: the outputs of cells are not recorded from here on: {error.strerror}",
-            file=sys.__stderr__,
-        )
+        print(f"hyperpod: the outputs of cells are not recorded from here on: {error.strerror}", file=sys.__stderr__)
 
 
 def _path() -> str | None:
@@ -198,9 +184,7 @@ def _path() -> str | None:
     if root is None:
         return None
     attempt = records.number("HYPERPOD_ATTEMPT", 1)
-    name = "node-{}.rank-{}.outputs.jsonl".format(
-        records.number("NODE_RANK"), records.number("LOCAL_RANK")
-    )
+    name = "node-{}.rank-{}.outputs.jsonl".format(records.number("NODE_RANK"), records.number("LOCAL_RANK"))
     return os.path.join(root, "logs", f"attempt-{attempt}", name)
 
 

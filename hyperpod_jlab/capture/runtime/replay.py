@@ -177,9 +177,7 @@ def _is_quick_assignment(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assign):
         return all(map(_is_target, statement.targets)) and is_quick(statement.value)
     if isinstance(statement, ast.AnnAssign):
-        return _is_target(statement.target) and (
-            statement.value is None or is_quick(statement.value)
-        )
+        return _is_target(statement.target) and (statement.value is None or is_quick(statement.value))
     if isinstance(statement, ast.AugAssign):
         return isinstance(statement.target, ast.Name) and is_quick(statement.value)
     return isinstance(statement, ast.Pass)
@@ -241,7 +239,5 @@ def used_names(tree: ast.AST) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, _SCOPES):
-            names.update(
-                node_child.id for node_child in ast.walk(node) if isinstance(node_child, ast.Name)
-            )
+            names.update(node_child.id for node_child in ast.walk(node) if isinstance(node_child, ast.Name))
     return names

@@ -19,9 +19,7 @@ def unpacked(archive: str) -> str:
         if _is_own(folder):
             # Nodes remove old temporary files.
             names = packages.namelist()
-            packages.extractall(
-                folder, [name for name in names if not os.path.exists(os.path.join(folder, name))]
-            )
+            packages.extractall(folder, [name for name in names if not os.path.exists(os.path.join(folder, name))])
             return folder
         temporary = tempfile.mkdtemp(prefix="hyperpod-ipython-")
         packages.extractall(temporary)

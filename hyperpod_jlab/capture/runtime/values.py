@@ -94,9 +94,7 @@ class Writer:
             try:
                 values[name] = _dump(value)
             except Exception as error:  # noqa: BLE001 - any __reduce__ may fail in any way
-                failed[name] = (
-                    str(error) if isinstance(error, _TooLargeError) else _error_text(error)
-                )
+                failed[name] = str(error) if isinstance(error, _TooLargeError) else _error_text(error)
         document = {"cells": self._cells, "values": values, "failed": failed}
         path = os.path.join(self._folder, "values.pkl")
         records.write_bytes(path, pickle.dumps(document))
@@ -165,9 +163,7 @@ class Reader:
                 reason = f"{type(error).__name__}: {error}"
         return MissingValue(
             "{} is set by cell {} of the notebook and does not exist in this worker process{}: pass it to the worker as an argument or "
-            "attribute, or create it in a function".format(
-                name, cell, f" ({reason})" if reason else ""
-            )
+            "attribute, or create it in a function".format(name, cell, f" ({reason})" if reason else "")
         )
 
     def known_names(self) -> list[str]:

@@ -28,9 +28,7 @@ def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrato
     return KubernetesOrchestrator(name, typed_config(KubernetesCluster, config), partition)
 
 
-def missing_package_error(
-    error: ModuleNotFoundError, detail: dict[str, str] | None = None
-) -> UnsupportedError:
+def missing_package_error(error: ModuleNotFoundError, detail: dict[str, str] | None = None) -> UnsupportedError:
     """The error when a package that only Kubernetes clusters need is not installed."""
     return UnsupportedError(
         f"Kubernetes clusters need the package {error.name}, which is not installed",

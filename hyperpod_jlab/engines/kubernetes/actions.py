@@ -34,12 +34,7 @@ from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunTracker
 from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
 from hyperpod_jlab.engines.kubernetes.targets import Target, find_target, run_target
-from hyperpod_jlab.engines.kubernetes.workloads import (
-    Workload,
-    find_workload,
-    kueue_version,
-    set_active,
-)
+from hyperpod_jlab.engines.kubernetes.workloads import Workload, find_workload, kueue_version, set_active
 from hyperpod_jlab.storage.records import BundleReader
 
 # --------------------------------------------------------------------------------------------------
@@ -145,9 +140,7 @@ async def change(client: KubeClient, target: Target, requested_change: Change) -
     queue = requested_change.queue or ""
     version = await kueue_version(client)
     if version is None:
-        raise UnsupportedError(
-            "the cluster has no queues (Kueue is not installed)", detail={"field": "queue"}
-        )
+        raise UnsupportedError("the cluster has no queues (Kueue is not installed)", detail={"field": "queue"})
     await _check_queue(client, version, target.namespace, queue)
     if _has_no_active_pods(target) or not is_suspended(target.kind, target.job):
         raise _wrong_state_error(
@@ -157,11 +150,7 @@ async def change(client: KubeClient, target: Target, requested_change: Change) -
 
 
 async def apply_to_jobs(
-    client: KubeClient,
-    action: ActionKind,
-    jobs: Sequence[str],
-    requested_change: Change | None,
-    namespace: str,
+    client: KubeClient, action: ActionKind, jobs: Sequence[str], requested_change: Change | None, namespace: str
 ) -> list[JobResult]:
     """Apply an action to jobs of the table, whoever submitted them; returns one result for each, in order.
 
@@ -177,9 +166,7 @@ async def apply_to_jobs(
     async def apply(job: str) -> JobResult:
         async with semaphore:
             try:
-                await apply_action(
-                    client, action, await find_target(client, job, namespace), requested_change
-                )
+                await apply_action(client, action, await find_target(client, job, namespace), requested_change)
             except HyperpodError as error:
                 error.detail.setdefault("job", job)
                 return JobResult(job, error)
@@ -189,10 +176,7 @@ async def apply_to_jobs(
 
 
 async def apply_action(
-    client: KubeClient,
-    action: ActionKind,
-    target: Target,
-    requested_change: Change | None = None,
+    client: KubeClient, action: ActionKind, target: Target, requested_change: Change | None = None
 ) -> None:
     """Apply one action to one job (see the functions of these names)."""
     match action:
@@ -208,9 +192,7 @@ async def apply_action(
             await change(client, target, requested_change or Change())
 
 
-async def _suspend(
-    client: KubeClient, target: Target, workload: Workload | None, *, is_held: bool
-) -> None:
+async def _suspend(client: KubeClient, target: Target, workload: Workload | None, *, is_held: bool) -> None:
     """Suspend the job permanently; with `is_held` its state says that a user holds it."""
     annotations = {"metadata": {"annotations": {HELD_ANNOTATION: "true"}}} if is_held else {}
     if workload is not None:
@@ -283,13 +265,7 @@ def _wrong_state_error(target: Target, text: str) -> ConflictError:
 
 def cancelled(name: str) -> Observation:
     """The observation that a run was cancelled; its job can no longer report it."""
-    return Observation(
-        time=time.time(),
-        observer=OBSERVER,
-        scheduler_id=name,
-        state="ended",
-        verdict="CANCELLED",
-    )
+    return Observation(time=time.time(), observer=OBSERVER, scheduler_id=name, state="ended", verdict="CANCELLED")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -352,17 +328,11 @@ class KubernetesActions:
     changes: tuple[ChangeField, ...] = ("queue",)
     covers_runs = False
 
-    def __init__(
-        self,
-        connection: ClusterConnection,
-        run_tracker: RunTracker,
-    ) -> None:
+    def __init__(self, connection: ClusterConnection, run_tracker: RunTracker) -> None:
         self._connection = connection
         self._run_tracker = run_tracker
 
-    async def act(
-        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
-    ) -> None:
+    async def act(self, action: ActionKind, bundle: BundleReader, change: Change | None = None) -> None:
         """Apply the action to the run's job. A cancel deletes the job and its companion objects; the run's output stays in the bundle."""
         if action == "cancel":
             await self._cancel(bundle)
@@ -392,9 +362,7 @@ class KubernetesActions:
         sent = await asyncio.to_thread(read_sent, bundle)
         await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
 
-    async def _act(
-        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
-    ) -> None:
+    async def _act(self, action: ActionKind, bundle: BundleReader, change: Change | None = None) -> None:
         client = await self._connection.client()
         try:
             if bundle.index is not None:

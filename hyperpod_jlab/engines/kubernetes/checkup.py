@@ -32,11 +32,7 @@ class KubernetesCheckup:
     """
 
     def __init__(
-        self,
-        name: str,
-        config: KubernetesCluster,
-        connection: ClusterConnection,
-        tables: KubernetesTables,
+        self, name: str, config: KubernetesCluster, connection: ClusterConnection, tables: KubernetesTables
     ) -> None:
         self._name = name
         self._config = config
@@ -52,9 +48,7 @@ class KubernetesCheckup:
             CheckStep(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
             CheckStep("identity", "identity", "identity", self._identity, server, name),
             CheckStep("namespace", "namespace", "identity", self._namespace, identity_step, name),
-            CheckStep(
-                "rights-there", "permissions on", "identity", self._rights, namespace_step, name
-            ),
+            CheckStep("rights-there", "permissions on", "identity", self._rights, namespace_step, name),
             CheckStep("queue", "queues", "queue", self._queues, namespace_step, name),
         ]
         storage = self._config.storage
@@ -79,29 +73,21 @@ class KubernetesCheckup:
         proxy_text = " through the proxy" if client.access.proxy else ""
         try:
             version = (await client.get("/version")).get("gitVersion", "of unknown version")
-        except (
-            DeniedError
-        ):  # the user may lack the permission for the version, but the server answered
+        except DeniedError:  # the user may lack the permission for the version, but the server answered
             version = "without a version"
         except HyperpodError as error:
             return from_error(error)
-        return ok(
-            f"Kubernetes {version} answers at {server_address}{proxy_text}: name, connection and TLS work"
-        )
+        return ok(f"Kubernetes {version} answers at {server_address}{proxy_text}: name, connection and TLS work")
 
     async def _identity(self) -> CheckResult:
         """The user that the API server sees."""
         client = await self._connection.client()
         try:
-            review = await client.post(
-                _REVIEW, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-            )
+            review = await client.post(_REVIEW, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
         except DeniedError as error:
             if error.code == "unauthorized":
                 return fail(error.message, error.hint)
-            return unknown(
-                f"the credentials are accepted, but the user is unknown: {error.message}"
-            )
+            return unknown(f"the credentials are accepted, but the user is unknown: {error.message}")
         except NotFoundError:
             return ok("the credentials are accepted; Kubernetes before 1.28 does not show the user")
         user = (review.get("status") or {}).get("userInfo") or {}
@@ -155,8 +141,7 @@ class KubernetesCheckup:
         namespace, (kind, _) = self._connection.namespace, await self._kind()
         permissions = await self._connection.permissions()
         required = [
-            ResourcePermission(verb, kind.group, kind.plural, namespace)
-            for verb in ("create", "get", "delete")
+            ResourcePermission(verb, kind.group, kind.plural, namespace) for verb in ("create", "get", "delete")
         ]
         optional = [
             ResourcePermission("list", "", "pods", namespace),
@@ -164,22 +149,14 @@ class KubernetesCheckup:
         ]
         missing = await permissions.list_missing([*required, *optional])
         fix = _ROLE.format(namespace=namespace)
-        missing_text = ", ".join(
-            f"{permission.verb} {permission.resource}" for permission in missing
-        )
+        missing_text = ", ".join(f"{permission.verb} {permission.resource}" for permission in missing)
         if any(permission in required for permission in missing):
-            return fail(
-                f"in {namespace}, this user has no permission to: {missing_text}", fix, "admin"
-            )
+            return fail(f"in {namespace}, this user has no permission to: {missing_text}", fix, "admin")
         if missing:
             return warn(
-                f"in {namespace}, this user has no permission to: {missing_text}; logs are not available",
-                fix,
-                "admin",
+                f"in {namespace}, this user has no permission to: {missing_text}; logs are not available", fix, "admin"
             )
-        return ok(
-            f"runs are created as {kind.name}; this user may create it and read the logs of its pods"
-        )
+        return ok(f"runs are created as {kind.name}; this user may create it and read the logs of its pods")
 
     async def _claim(self, storage: PodStorage | None) -> CheckResult:
         if storage is None:
@@ -188,9 +165,7 @@ class KubernetesCheckup:
         name, namespace = storage.claim, self._connection.namespace
         client = await self._connection.client()
         try:
-            claim = await client.get(
-                f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
-            )
+            claim = await client.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
         except NotFoundError:
             return fail(
                 f"claim {name} not found in the namespace {namespace}",
@@ -202,9 +177,7 @@ class KubernetesCheckup:
         phase = (claim.get("status") or {}).get("phase", "of unknown state")
         if phase != "Bound":
             see_hint = f"see: kubectl -n {namespace} describe pvc {name}"
-            return fail(
-                f"the claim {name} is {phase}: pods wait until it has a volume", see_hint, "admin"
-            )
+            return fail(f"the claim {name} is {phase}: pods wait until it has a volume", see_hint, "admin")
         return ok(f"the claim {name} is bound; pods mount it at {storage.mount}")
 
     async def _queues(self) -> CheckResult:
@@ -212,13 +185,8 @@ class KubernetesCheckup:
         queues = await self._tables.queues()
         notes = "; ".join(getattr(queues, "notes", ()))
         if not queues:
-            return ok(
-                notes
-                or "the cluster has no queues: runs start as soon as nodes have free resources"
-            )
+            return ok(notes or "the cluster has no queues: runs start as soon as nodes have free resources")
         states = ", ".join(f"{queue.name} {queue.state}" for queue in queues)
         if not any(queue.state == "up" for queue in queues):
-            return fail(
-                f"{states}: no queue is up", f"check the local queues of {namespace}", "admin"
-            )
+            return fail(f"{states}: no queue is up", f"check the local queues of {namespace}", "admin")
         return ok(states)

@@ -127,10 +127,7 @@ class KubernetesOrchestrator(Orchestrator):
         if any(finding.code == NO_NAMESPACE for finding in findings):
             return findings  # its queue cannot exist either
         hyperpod, instance = self._config.hyperpod is not None, self._sender.instance(spec)
-        return [
-            *findings,
-            *await capacity_findings(self._tables, spec, instance, hyperpod=hyperpod),
-        ]
+        return [*findings, *await capacity_findings(self._tables, spec, instance, hyperpod=hyperpod)]
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Create the job. Its name is the run's, so a repeated submit finds the same one."""
@@ -157,9 +154,7 @@ class KubernetesOrchestrator(Orchestrator):
         observations = await add_queue_reasons(self._tables.kueue, observations)
         if self._config.hyperpod is None and self._config.eks is None:
             return observations
-        return await with_repairs(
-            observations, bundles, lambda: find_repairs(self._tables.list_cache), SCHEDULER
-        )
+        return await with_repairs(observations, bundles, lambda: find_repairs(self._tables.list_cache), SCHEDULER)
 
     async def identity(self) -> str | None:
         """The API server's address."""
@@ -180,9 +175,7 @@ class KubernetesOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.kubernetes.waiting.wait import explain
 
         observation = (await self.runs([bundle])).get(bundle.run_id)
-        if (
-            observation is not None and observation.reason_code == LIMIT
-        ):  # more capacity would not help it
+        if observation is not None and observation.reason_code == LIMIT:  # more capacity would not help it
             return WaitReason(bundle.run_id, observation.reason, observation.reason_code)
         return await explain(self._tables, bundle, observation)
 

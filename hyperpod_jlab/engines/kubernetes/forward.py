@@ -73,11 +73,7 @@ async def connect_pod(client: KubeClient, namespace: str, pod: str, port: int) -
 
 
 async def join_pod(
-    connection: ClientConnection,
-    pod: str,
-    port: int,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
+    connection: ClientConnection, pod: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     """Carry bytes between a connection to a pod's port and one of this machine until the pod's side ends. The protocol has no half-close."""
     from websockets.exceptions import ConnectionClosed

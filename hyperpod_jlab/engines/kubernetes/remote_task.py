@@ -78,13 +78,7 @@ class KubernetesTaskRunner:
     result_dir: str | None = None
 
     def __init__(
-        self,
-        connection: ClusterConnection,
-        namespace: str,
-        claim: str,
-        image: str,
-        *,
-        timeout: float = TIMEOUT,
+        self, connection: ClusterConnection, namespace: str, claim: str, image: str, *, timeout: float = TIMEOUT
     ) -> None:
         if not is_image_name(image) or not _DIGEST.search(image):
             raise InvalidInputError(
@@ -126,10 +120,7 @@ class KubernetesTaskRunner:
             "command": ["python3", "-I", "-c", literal(program)],
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": _SECURITY_CONTEXT,
-            "resources": {
-                "requests": {"cpu": "100m", "memory": "64Mi"},
-                "limits": {"memory": "256Mi"},
-            },
+            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
             "volumeMounts": [{"name": "file-system", "mountPath": ROOT}],
         }
         labels = {"app.kubernetes.io/managed-by": "hyperpod-jlab"}
@@ -148,12 +139,7 @@ class KubernetesTaskRunner:
                         "automountServiceAccountToken": False,
                         "enableServiceLinks": False,
                         "containers": [container],
-                        "volumes": [
-                            {
-                                "name": "file-system",
-                                "persistentVolumeClaim": {"claimName": self._claim},
-                            }
-                        ],
+                        "volumes": [{"name": "file-system", "persistentVolumeClaim": {"claimName": self._claim}}],
                     },
                 },
             },
@@ -223,9 +209,7 @@ def _check_schedulable(pod: Mapping[str, Any]) -> None:
 def _failed(name: str, pod: Mapping[str, Any] | None) -> HyperpodError:
     state: PodState | None = None if pod is None else pod_state(pod)
     end = None if state is None else state.container(_CONTAINER).exit
-    reason_messages = (
-        "its pod was removed" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
-    )
+    reason_messages = "its pod was removed" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
     detail = f": {end.message}" if end is not None and end.message else ""
     return RefusedError(
         f"the folder Job {name} failed: {reason_messages}{detail}",

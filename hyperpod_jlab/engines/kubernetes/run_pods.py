@@ -57,10 +57,7 @@ class ReachablePod:
         default = (meta.get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
         candidates = [name for name in (default, *_RUN_CONTAINERS) if name in names]
         container = str((candidates or names or [""])[0])
-        states = {
-            status_entry["name"]: status_entry
-            for status_entry in status.get("containerStatuses") or []
-        }
+        states = {status_entry["name"]: status_entry for status_entry in status.get("containerStatuses") or []}
         state = (states.get(container) or {}).get("state") or {}
         return cls(
             name=str(meta["name"]),
@@ -75,15 +72,10 @@ class ReachablePod:
 
 def list_by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
     """The pods by rank; of several with one rank the running one, else the newest. Pods without a rank are numbered in order."""
-    created_order = sorted(
-        pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")
-    )
+    created_order = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
     ranked_pods = [(kind.node_rank(pod), pod) for pod in created_order]
     counter = itertools.count()
-    rows = [
-        ReachablePod.from_pod(pod, rank if rank is not None else next(counter))
-        for rank, pod in ranked_pods
-    ]
+    rows = [ReachablePod.from_pod(pod, rank if rank is not None else next(counter)) for rank, pod in ranked_pods]
     pods_by_rank = {row.node_rank: row for row in sorted(rows, key=lambda row: row.running)}
     return [pods_by_rank[rank] for rank in sorted(pods_by_rank)]
 
@@ -146,11 +138,7 @@ class RunPods:
         """The shell commands for its running pods."""
         pods = await self.pods(bundle)
         context = self._connection.config.context
-        return [
-            Shell(pod.node_rank, pod.node, shell_command(pod, context))
-            for pod in pods
-            if pod.running
-        ]
+        return [Shell(pod.node_rank, pod.node, shell_command(pod, context)) for pod in pods if pod.running]
 
     async def pods(self, bundle: BundleReader) -> list[ReachablePod]:
         """The run's pods, by rank.
@@ -162,9 +150,7 @@ class RunPods:
         client = await self._connection.client()
         sent = await asyncio.to_thread(read_sent, bundle)
         run_id, _ = split_run_id(bundle.run_id)
-        selector = (
-            f"{RUN_LABEL}={run_id}" if sent.kind.labels_pods else sent.kind.pods_selector(sent.name)
-        )
+        selector = f"{RUN_LABEL}={run_id}" if sent.kind.labels_pods else sent.kind.pods_selector(sent.name)
         path = f"/api/v1/namespaces/{sent.namespace}/pods"
         response = await client.get(path, labelSelector=selector)
         pods = list_by_rank(response.get("items") or [], sent.kind)
@@ -178,11 +164,5 @@ class RunPods:
 def shell_command(pod: ReachablePod, context: str | None) -> str:
     """The command that opens a shell in a pod's container: bash if the image has it, else sh."""
     argv = ["kubectl", *([f"--context={context}"] if context else [])]
-    argv += [
-        f"--namespace={pod.namespace}",
-        "exec",
-        "-it",
-        pod.name,
-        f"--container={pod.container}",
-    ]
+    argv += [f"--namespace={pod.namespace}", "exec", "-it", pod.name, f"--container={pod.container}"]
     return shlex.join([*argv, "--", "sh", "-c", _SHELL])

@@ -60,9 +60,7 @@ async def find_workload(client: KubeClient, job: Mapping[str, Any]) -> Workload 
             }
             if "Finished" not in active_types:
                 active = (item.get("spec") or {}).get("active", True) is not False
-                return Workload(
-                    f"{path}/{item['metadata']['name']}", active, "Admitted" in active_types
-                )
+                return Workload(f"{path}/{item['metadata']['name']}", active, "Admitted" in active_types)
         await asyncio.sleep(_PAUSE_S if queued else 0)
     if queued:
         raise UnreachableError(

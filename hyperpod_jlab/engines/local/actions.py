@@ -17,9 +17,7 @@ class LocalActions:
     supported: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue")
     changes: tuple[ChangeField, ...] = ()
 
-    async def act(
-        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
-    ) -> None:
+    async def act(self, action: ActionKind, bundle: BundleReader, change: Change | None = None) -> None:
         """Do what the supervisor does not do itself when it reads the journal."""
         del change
         if action == "cancel":

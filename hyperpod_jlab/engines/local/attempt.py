@@ -21,12 +21,7 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.records import Observation, Submission
-from hyperpod_jlab.engines.launch import (
-    EXIT_UNTRUSTED,
-    GuardPolicy,
-    guard_command,
-    untrusted_reason,
-)
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, GuardPolicy, guard_command, untrusted_reason
 from hyperpod_jlab.engines.local.machine import clean_environment
 from hyperpod_jlab.launcher.contract import HANDLED_SIGNALS
 from hyperpod_jlab.storage import descent
@@ -96,9 +91,7 @@ class ObservationLog:
     def write_heartbeat(self) -> bool:
         """Write the heartbeat; returns whether the partition accepted it."""
         self._beat_at = time.monotonic()
-        return self._try_write(
-            lambda: self._bundle.write_owner(this_process(heartbeat=time.time()))
-        )
+        return self._try_write(lambda: self._bundle.write_owner(this_process(heartbeat=time.time())))
 
     def pending(self) -> bool:
         """Whether observations are pending. A deleted run has none; while the whole partition is away, that is unknown."""
@@ -241,10 +234,7 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 _PR_SET_PDEATHSIG = 1
-_PORTS = (
-    20000,
-    32000,
-)  # below Linux's ephemeral range, so no outgoing connection takes the port first
+_PORTS = (20000, 32000)  # below Linux's ephemeral range, so no outgoing connection takes the port first
 _LAUNCHER_SLACK = 1.2
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT

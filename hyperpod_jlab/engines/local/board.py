@@ -119,11 +119,7 @@ class Board:
             used_gpus = {gpu for entry in running for gpu in entry.gpus}
             free = [gpu for gpu in range(self.gpus) if gpu not in used_gpus]
             is_next = bool(waiting) and waiting[0].bundle == registration.entry.bundle
-            start = (
-                is_next
-                and len(running) < self.slots
-                and len(free) >= registration.entry.gpus_wanted
-            )
+            start = is_next and len(running) < self.slots and len(free) >= registration.entry.gpus_wanted
             if start:
                 gpus = tuple(free[: registration.entry.gpus_wanted])
                 registration.entry = replace(registration.entry, state="running", gpus=gpus)

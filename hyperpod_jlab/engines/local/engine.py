@@ -38,9 +38,7 @@ class LocalOrchestrator(Orchestrator):
 
     scheduler = SCHEDULER
 
-    def __init__(
-        self, name: str, config: LocalCluster, partition: Partition, *, folder: Path | None = None
-    ) -> None:
+    def __init__(self, name: str, config: LocalCluster, partition: Partition, *, folder: Path | None = None) -> None:
         self.name = name
         self.paths = PathMap.create_map(str(partition.root))
         self._config = config

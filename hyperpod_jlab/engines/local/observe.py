@@ -53,9 +53,7 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     """The observation of one run, or None when its own records are complete."""
     owner = records.owner
     candidates = [
-        observation
-        for observation in records.observations
-        if observation.reason_code != "submit_interrupted"
+        observation for observation in records.observations if observation.reason_code != "submit_interrupted"
     ]
     if owner is None or any(observation.state == "ended" for observation in candidates):
         return None
@@ -79,10 +77,7 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
     if newest is None or now - heartbeat < _HEARTBEAT_TIMEOUT_S:
         return None
     return newest.model_copy(
-        update={
-            "time": now,
-            "reason": f"running on {owner.host}, last heartbeat {now - heartbeat:.0f} s ago",
-        }
+        update={"time": now, "reason": f"running on {owner.host}, last heartbeat {now - heartbeat:.0f} s ago"}
     )
 
 
@@ -127,10 +122,7 @@ def waiting_reason(board: Board, entries: list[BoardEntry], run_id: str) -> tupl
         return f"waiting for {names}{suffix}", "slots"
     used_gpus = sum(len(entry.gpus) for entry in running)
     if own_entry is not None and own_entry.gpus_wanted > board.gpus - used_gpus:
-        return (
-            f"it needs {own_entry.gpus_wanted} GPUs, but {board.gpus - used_gpus} are free{suffix}",
-            "gpus",
-        )
+        return (f"it needs {own_entry.gpus_wanted} GPUs, but {board.gpus - used_gpus} are free{suffix}", "gpus")
     return f"about to start{suffix}", "starting"
 
 

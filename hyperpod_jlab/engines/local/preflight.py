@@ -84,10 +84,7 @@ MAX_NODES = 64
 """Maximum number of nodes simulated on one machine."""
 MAX_PROCESSES = 512
 
-_PROBE = (
-    "import sys, importlib.util as u; "
-    "print(*sys.version_info[:2], int(u.find_spec('torch') is not None))"
-)
+_PROBE = "import sys, importlib.util as u; print(*sys.version_info[:2], int(u.find_spec('torch') is not None))"
 
 
 @dataclass(frozen=True)
@@ -114,9 +111,7 @@ def interpreter(python: str) -> Interpreter:
 @functools.lru_cache(maxsize=32)
 def _probe(python: str, mtime: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
     try:
-        completed = subprocess.run(
-            [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
-        )
+        completed = subprocess.run([python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)
         major, minor, torch = (int(field) for field in completed.stdout.split())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise _python_error(python, f"it is not a working Python interpreter: {error}") from error
@@ -139,13 +134,7 @@ def findings(spec: JobSpec, python: str) -> list[Finding]:
         RefusedError: The interpreter is unusable.
     """
     probed = interpreter(python)
-    return [
-        *_sizes(spec),
-        *_gpus(spec),
-        *_torch(spec, python, probed),
-        *_ignored(spec),
-        *idle_findings(spec),
-    ]
+    return [*_sizes(spec), *_gpus(spec), *_torch(spec, python, probed), *_ignored(spec), *idle_findings(spec)]
 
 
 def _sizes(spec: JobSpec) -> list[Finding]:
@@ -170,10 +159,7 @@ def _sizes(spec: JobSpec) -> list[Finding]:
                 hint="use fewer nodes or processes, or another cluster",
                 field="resources.processes_per_node",
                 fixes=(
-                    Fix(
-                        label="Use 1 node and 1 rank",
-                        set={"resources.nodes": 1, "resources.processes_per_node": 1},
-                    ),
+                    Fix(label="Use 1 node and 1 rank", set={"resources.nodes": 1, "resources.processes_per_node": 1}),
                 ),
             )
         )
@@ -206,12 +192,7 @@ def _gpus(spec: JobSpec) -> list[Finding]:
             message=f"{requested} {accelerator.kind} devices are requested, but this machine has {available}",
             hint="request fewer with --gpus-per-node, or use another cluster",
             field="resources.gpus_per_node",
-            fixes=(
-                Fix(
-                    label="Use no GPUs",
-                    set={"resources.gpus_per_node": None, "resources.accelerators": None},
-                ),
-            ),
+            fixes=(Fix(label="Use no GPUs", set={"resources.gpus_per_node": None, "resources.accelerators": None}),),
         )
     ]
 
@@ -246,12 +227,7 @@ def _ignored(spec: JobSpec) -> list[Finding]:
         "kubernetes.service_account": spec.kubernetes.service_account,
     }
     result = [
-        Finding(
-            level="info",
-            code="ignored",
-            message=f"the local cluster ignores {field}",
-            field=field,
-        )
+        Finding(level="info", code="ignored", message=f"the local cluster ignores {field}", field=field)
         for field, value in values.items()
         if value is not None
     ]

@@ -141,9 +141,7 @@ _MAX_PENDING_CHILDREN = 2  # children that may wait while all slots are in use
 class ArrayRunner:
     """Starts an array's children in order and waits for them."""
 
-    def __init__(
-        self, bundle: BundleReader, board: Board, spec: JobSpec, log: ObservationLog, launcher: str
-    ) -> None:
+    def __init__(self, bundle: BundleReader, board: Board, spec: JobSpec, log: ObservationLog, launcher: str) -> None:
         self._bundle = bundle
         self._launcher = launcher
         self._board = board
@@ -164,9 +162,7 @@ class ArrayRunner:
             requested = reduce_actions(self._bundle.actions())
             if held != (requested.held and not self._children):
                 held = requested.held and not self._children
-                self._log.record(
-                    self._observation(self._bundle, "waiting" if held else "running", held=held)
-                )
+                self._log.record(self._observation(self._bundle, "waiting" if held else "running", held=held))
             if requested.cancelled:
                 self._cancel_remaining()
             self._children = [child for child in self._children if self._is_running(*child)]
@@ -206,9 +202,7 @@ class ArrayRunner:
 
     def _record_child_end(self, index: int, verdict: str) -> None:
         child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
-        with contextlib.suppress(
-            HyperpodError
-        ):  # otherwise the partition is away, or the array was deleted
+        with contextlib.suppress(HyperpodError):  # otherwise the partition is away, or the array was deleted
             if any(observation.state == "ended" for observation in child.read().observations):
                 return
         log = ObservationLog(child, heartbeat=False)
@@ -217,11 +211,7 @@ class ArrayRunner:
 
     @staticmethod
     def _observation(
-        bundle: BundleReader,
-        state: ObservedState,
-        verdict: str | None = None,
-        *,
-        held: bool = False,
+        bundle: BundleReader, state: ObservedState, verdict: str | None = None, *, held: bool = False
     ) -> Observation:
         return Observation(
             time=time.time(),

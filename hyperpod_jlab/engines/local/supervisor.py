@@ -25,13 +25,7 @@ from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
 from hyperpod_jlab.engines.local import machine
 from hyperpod_jlab.engines.local.attempt import CANCEL, AttemptEnd, ObservationLog, RunningAttempt
-from hyperpod_jlab.engines.local.board import (
-    Board,
-    BoardEntry,
-    RequestedState,
-    check_dependencies,
-    reduce_actions,
-)
+from hyperpod_jlab.engines.local.board import Board, BoardEntry, RequestedState, check_dependencies, reduce_actions
 from hyperpod_jlab.engines.local.machine import UntrustedBundleError, check_bundle, scheduler_id
 from hyperpod_jlab.engines.local.observe import entries_ahead, waiting_reason
 from hyperpod_jlab.engines.local.spawn import ArrayRunner
@@ -90,9 +84,7 @@ class Supervisor:
         try:
             if is_array:
                 self._board.set_state(self._registration, "array")
-                array = ArrayRunner(
-                    self._bundle, self._board, self._spec, self._log, launcher=self._launcher
-                )
+                array = ArrayRunner(self._bundle, self._board, self._spec, self._log, launcher=self._launcher)
                 is_over = array.run(self._tick)
             else:
                 is_over = self._run_attempts()
@@ -118,9 +110,7 @@ class Supervisor:
             if verdict == "REQUEUED":
                 requeues = self._requested_state().requeues
                 self._board.set_state(self._registration, "waiting")
-                self._observe(
-                    "waiting", "was requeued", "requeued", verdict=verdict, attempt=number
-                )
+                self._observe("waiting", "was requeued", "requeued", verdict=verdict, attempt=number)
             elif verdict in {"FAILED", "LOST", "NODE_FAIL"} and restarts < self._spec.max_restarts:
                 restarts += 1
                 reason = f"restart {restarts} of {self._spec.max_restarts} after a failure"
@@ -144,9 +134,7 @@ class Supervisor:
                 return False
             if requested.held or decision is not None:
                 self._board.set_state(self._registration, "held")
-                reason = (
-                    "held by its user" if requested.held else decision.reason if decision else None
-                )
+                reason = "held by its user" if requested.held else decision.reason if decision else None
                 self._observe("waiting", reason, "held" if requested.held else "dependency")
             else:
                 started, entries = self._take_slot()
@@ -159,9 +147,7 @@ class Supervisor:
                 reason, code = waiting_reason(self._board, entries, self._bundle.run_id)
                 self._observe("waiting", reason, code)
                 # Runs far back in the queue poll rarely, so that a long queue costs little.
-                pause_s = min(
-                    _QUEUED_POLL_S, _POLL_S * (1 + len(entries_ahead(entries, self._bundle.run_id)))
-                )
+                pause_s = min(_QUEUED_POLL_S, _POLL_S * (1 + len(entries_ahead(entries, self._bundle.run_id))))
             self._tick(pause_s)
         self._observe("ended", "its supervisor was stopped", "lost", verdict="LOST")
         return False
@@ -243,9 +229,7 @@ class Supervisor:
 
     def _attempt_number(self, incarnation: str) -> int | None:
         attempts: Sequence[AttemptRecords] = ()
-        with contextlib.suppress(
-            HyperpodError
-        ):  # the partition is away: the observation is recorded without it
+        with contextlib.suppress(HyperpodError):  # the partition is away: the observation is recorded without it
             attempts = self._bundle.read().attempts
         for attempt in attempts:
             if attempt.claim is not None and attempt.claim.incarnation == incarnation:
@@ -254,10 +238,7 @@ class Supervisor:
 
     def _has_ended(self) -> bool:
         observations = self._bundle.read().observations
-        return any(
-            observation.observer == "local" and observation.state == "ended"
-            for observation in observations
-        )
+        return any(observation.observer == "local" and observation.state == "ended" for observation in observations)
 
     def _entry(self) -> BoardEntry:
         array = self._spec.array is not None and self._bundle.index is None
@@ -276,9 +257,7 @@ class Supervisor:
 
     def _submitted(self) -> None:
         if not descent.is_file(self._bundle.folder / "submission.json"):
-            self._log.record_submission(
-                Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
-            )
+            self._log.record_submission(Submission(scheduler_id=self._scheduler_id, submitted_at=time.time()))
 
     def _observe(
         self,

@@ -111,9 +111,7 @@ class AccountingHistory:
         """Note that the cluster keeps no accounting."""
         self._missing_since = time.monotonic()
 
-    async def get(
-        self, scheduler_ids: Iterable[str], *, executions: int = 1
-    ) -> dict[str, tuple[Execution, ...]]:
+    async def get(self, scheduler_ids: Iterable[str], *, executions: int = 1) -> dict[str, tuple[Execution, ...]]:
         """The executions of these jobs; unknown jobs are left out.
 
         Args:
@@ -125,11 +123,7 @@ class AccountingHistory:
         missing_ids = [job for job in unique_ids if self._needs_query(job, executions)]
         if missing_ids and self._may_query():
             await self._query(missing_ids)
-        return {
-            job: executions_of_job
-            for job in unique_ids
-            if (executions_of_job := self._executions(job))
-        }
+        return {job: executions_of_job for job in unique_ids if (executions_of_job := self._executions(job))}
 
     def _executions(self, job: str) -> tuple[Execution, ...]:
         cached = self._cache.last(job)
@@ -165,9 +159,7 @@ class AccountingHistory:
                 self._cache.put(job, tuple(executions_of_job))
 
 
-def _with_arrays(
-    executions: Mapping[str, Sequence[Execution]], jobs: Iterable[str]
-) -> dict[str, list[Execution]]:
+def _with_arrays(executions: Mapping[str, Sequence[Execution]], jobs: Iterable[str]) -> dict[str, list[Execution]]:
     """All executions by scheduler id, and those of these jobs, empty for unknown ones; an array has those of all its tasks."""
     by_id = {job: [*executions.get(job, ())] for job in {*jobs, *executions}}
     for job, executions_of_task in executions.items():
@@ -177,9 +169,7 @@ def _with_arrays(
     return by_id
 
 
-async def find_by_folder(
-    client: SlurmClient, folder: str, since: float, uid: int | None
-) -> str | None:
+async def find_by_folder(client: SlurmClient, folder: str, since: float, uid: int | None) -> str | None:
     """This user's newest job with this working folder, which the accounting always records; None when there is none.
 
     Args:
@@ -396,12 +386,7 @@ def parse_usage(text: str, since: float = 0.0) -> Accounted | None:
         cpu_seconds=sum(cpu_seconds(row["TotalCPU"]) for row in jobs),
         accelerator_seconds=None
         if not any(counted)
-        else float(
-            sum(
-                count * _parse_int(row["ElapsedRaw"])
-                for count, row in zip(counted, jobs, strict=True)
-            )
-        ),
+        else float(sum(count * _parse_int(row["ElapsedRaw"]) for count, row in zip(counted, jobs, strict=True))),
         max_memory=max((_parse_int(row["MaxRSS"]) for row in rows), default=0) or None,
         exit_code=exit_code,
         signal=signal,
@@ -445,10 +430,4 @@ def _read(bundle: BundleReader) -> tuple[Usage, str | None, RunRecords]:
 def _last_record_time(records: RunRecords) -> float:
     nodes = [node for attempt in records.attempts for node in attempt.nodes]
     ends = [node.ended_at for node in nodes if node.ended_at is not None]
-    return max(
-        [
-            *ends,
-            *(observation.time for observation in records.observations),
-            records.head.created_at,
-        ]
-    )
+    return max([*ends, *(observation.time for observation in records.observations), records.head.created_at])

@@ -40,9 +40,7 @@ _ROW = re.compile(r"([0-9]{1,10})_\[?([0-9][0-9,:-]*(?:%[0-9]+)?)\]?")
 _QUEUE = re.compile(r"[^\s=,\"'\\-][^\s=,\"'\\]*")
 _TASKS = re.compile(r"^[0-9]+_([0-9,:\[\]-]+): (.+)$", re.MULTILINE)
 _ENDED_TEXTS = ("already finished", "already completing", "no longer pending", "pending execution")
-_JOB_IN_ERROR = re.compile(
-    r"\b(?:for job|on job id) ([0-9]+(?:_[0-9]+)?)\b|^([0-9]+(?:_[0-9]+)?)(?:_[0-9,:\[\]-]+)?: "
-)
+_JOB_IN_ERROR = re.compile(r"\b(?:for job|on job id) ([0-9]+(?:_[0-9]+)?)\b|^([0-9]+(?:_[0-9]+)?)(?:_[0-9,:\[\]-]+)?: ")
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,7 @@ class JobCommand:
     change: Change | None = None
 
 
-async def apply(
-    client: SlurmClient, job_command: JobCommand, job: str, rows: Mapping[str, SlurmJob]
-) -> None:
+async def apply(client: SlurmClient, job_command: JobCommand, job: str, rows: Mapping[str, SlurmJob]) -> None:
     """Apply a command to one job, one array task, or an array.
 
     Args:
@@ -95,15 +91,9 @@ async def apply_to_jobs(
     if job_command.change is not None and job_command.change.queue is not None:
         _queue(job_command.change.queue)
     rows = _by_id(queue)
-    names: dict[str, str | HyperpodError] = {
-        job: _resolve_job(job, rows, job_command) for job in jobs
-    }
+    names: dict[str, str | HyperpodError] = {job: _resolve_job(job, rows, job_command) for job in jobs}
     targets = [name for name in names.values() if isinstance(name, str)]
-    output = (
-        await client.run(_command_args(job_command, *targets))
-        if targets
-        else CommandOutput(0, "", "")
-    )
+    output = await client.run(_command_args(job_command, *targets)) if targets else CommandOutput(0, "", "")
     errors = _errors_by_job(output)
     if output.code != 0 and not errors:
         raise parse_error(_command_args(job_command, *targets)[0], output)
@@ -122,9 +112,7 @@ def _result(
         return JobResult(job, name)
     array, _, task = name.partition(",")[0].partition("_")
     is_single = task.isdecimal() and "," not in name
-    keys = [
-        key for key in errors if key == name or (not is_single and key.partition("_")[0] == array)
-    ]
+    keys = [key for key in errors if key == name or (not is_single and key.partition("_")[0] == array)]
     lines = [line for key in keys for line in errors[key]]
     if not lines:
         return JobResult(job)
@@ -145,9 +133,7 @@ def _errors_by_job(output: CommandOutput) -> dict[str, list[str]]:
     return errors
 
 
-async def apply_to_run(
-    client: SlurmClient, job_command: JobCommand, job: str, queue: Iterable[SlurmJob]
-) -> None:
+async def apply_to_run(client: SlurmClient, job_command: JobCommand, job: str, queue: Iterable[SlurmJob]) -> None:
     """Apply a command to a run's job (see `apply`). For an array, only running tasks are requeued, because Slurm would restart ended ones.
 
     Args:
@@ -164,12 +150,8 @@ async def apply_to_run(
 
 def _running_tasks(array: str, rows: Mapping[str, SlurmJob]) -> list[str]:
     """The ids of an array's running tasks."""
-    own_rows = (
-        row for row in rows.values() if row.array_job_id == array and row.array_task is not None
-    )
-    return list(
-        dict.fromkeys(row.scheduler_id for row in own_rows if not (row.is_ended or row.is_waiting))
-    )
+    own_rows = (row for row in rows.values() if row.array_job_id == array and row.array_task is not None)
+    return list(dict.fromkeys(row.scheduler_id for row in own_rows if not (row.is_ended or row.is_waiting)))
 
 
 def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
@@ -181,21 +163,15 @@ def _by_id(queue: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
     return rows
 
 
-def _resolve_job(
-    job: str, rows: Mapping[str, SlurmJob], job_command: JobCommand
-) -> str | HyperpodError:
+def _resolve_job(job: str, rows: Mapping[str, SlurmJob], job_command: JobCommand) -> str | HyperpodError:
     """The job's id in the form that Slurm's commands accept, or the error for an invalid id. Nothing else reaches a command line."""
     full_match, row = _JOB.fullmatch(job), _ROW.fullmatch(job)
     if full_match is None and row is None:
         return InvalidInputError(
-            f"'{job[:60]}' is not a job id",
-            hint="list jobs with: hpj jobs",
-            detail={"job": job[:60]},
+            f"'{job[:60]}' is not a job id", hint="list jobs with: hpj jobs", detail={"job": job[:60]}
         )
     job_row = rows.get(job)
-    if job_row is None and (
-        full_match is None or full_match[2] is None or not _has_task(full_match, rows)
-    ):
+    if job_row is None and (full_match is None or full_match[2] is None or not _has_task(full_match, rows)):
         return NotFoundError(
             f"job {job} not found on the cluster",
             code="no_such_job",
@@ -208,15 +184,8 @@ def _resolve_job(
             job_row,
             f"has ended ({job_row.state}); {job_command.action} is possible only for waiting or running jobs",
         )
-    if (
-        job_row is not None
-        and job_row.is_waiting
-        and job_row.scheduler_id == job
-        and job_command.action == "requeue"
-    ):
-        return _wrong_state_error(
-            job, job_row, "is already waiting; only running jobs can be requeued"
-        )
+    if job_row is not None and job_row.is_waiting and job_row.scheduler_id == job and job_command.action == "requeue":
+        return _wrong_state_error(job, job_row, "is already waiting; only running jobs can be requeued")
     if full_match is not None:
         running = _running_tasks(job, rows) if job_command.action == "requeue" else []
         return ",".join(running) or job
@@ -229,17 +198,12 @@ def _resolve_job(
 
 
 def _wrong_state_error(job: str, job_row: SlurmJob, text: str) -> ConflictError:
-    return ConflictError(
-        f"job {job} {text}", code="wrong_state", detail={"job": job, "state": job_row.state}
-    )
+    return ConflictError(f"job {job} {text}", code="wrong_state", detail={"job": job, "state": job_row.state})
 
 
 def _has_task(match: re.Match[str], rows: Mapping[str, SlurmJob]) -> bool:
     """Whether a task is pending and therefore has no row of its own."""
-    return any(
-        job.array_job_id == match[1] and int(match[2]) in _parse_tasks(job.array_task)
-        for job in rows.values()
-    )
+    return any(job.array_job_id == match[1] and int(match[2]) in _parse_tasks(job.array_task) for job in rows.values())
 
 
 def _parse_tasks(task_list: str | None) -> tuple[int, ...]:
@@ -288,31 +252,21 @@ def _queue(name: str) -> str:
 def _only_ended_failed(output: CommandOutput, tasks: frozenset[int]) -> bool:
     """Whether the command succeeded for every array task whose state allows it, and failed only for ended or pending ones."""
     failures = _TASKS.findall(output.err + output.out)
-    refusals = [
-        (task_list, text.lower()) for task_list, text in failures if text.strip() != "No error"
-    ]
-    if not refusals or not all(
-        any(ended_text in text for ended_text in _ENDED_TEXTS) for _, text in refusals
-    ):
+    refusals = [(task_list, text.lower()) for task_list, text in failures if text.strip() != "No error"]
+    if not refusals or not all(any(ended_text in text for ended_text in _ENDED_TEXTS) for _, text in refusals):
         return False
     remaining = tasks - {task for task_list, _ in refusals for task in _parse_tasks(task_list)}
     return len(refusals) < len(failures) or bool(remaining)
 
 
-def _explained(
-    error: HyperpodError, job_command: JobCommand, job: str, job_row: SlurmJob | None
-) -> HyperpodError:
+def _explained(error: HyperpodError, job_command: JobCommand, job: str, job_row: SlurmJob | None) -> HyperpodError:
     """Slurm's error, explained for this job."""
     detail = {**error.detail, "job": job}
     if isinstance(error, DeniedError):
         return _denied(error, job_command, job, job_row, detail)
     if isinstance(error, ConflictError):
         message = error.message
-        if (
-            job_command.action == "change"
-            and job_command.change is not None
-            and job_command.change.queue is not None
-        ):
+        if job_command.action == "change" and job_command.change is not None and job_command.change.queue is not None:
             message = f"job {job} is running or has ended; the queue can be changed only while a job is waiting"
         elif job_row is not None and job_command.action == "requeue" and job_row.is_waiting:
             message = f"job {job} is already waiting; only running jobs can be requeued"
@@ -322,17 +276,9 @@ def _explained(
 
 
 def _denied(
-    error: DeniedError,
-    job_command: JobCommand,
-    job: str,
-    job_row: SlurmJob | None,
-    detail: dict[str, object],
+    error: DeniedError, job_command: JobCommand, job: str, job_row: SlurmJob | None, detail: dict[str, object]
 ) -> DeniedError:
-    if (
-        job_row is not None
-        and job_command.change is not None
-        and job_command.change.time_limit is not None
-    ):
+    if job_row is not None and job_command.change is not None and job_command.change.time_limit is not None:
         lower = job_row.limit is not None and job_command.change.time_limit <= job_row.limit
         if not lower and "invalid user" not in error.message.lower():
             return DeniedError(
@@ -364,17 +310,13 @@ class SlurmActions:
     changes: tuple[ChangeField, ...] = ("time_limit", "queue")
     covers_runs = True
 
-    def __init__(
-        self, client: SlurmClient, queue: JobQueue, finder: JobFinder, facts: ClusterFacts
-    ) -> None:
+    def __init__(self, client: SlurmClient, queue: JobQueue, finder: JobFinder, facts: ClusterFacts) -> None:
         self._client = client
         self._queue = queue
         self._finder = finder
         self._facts = facts
 
-    async def act(
-        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
-    ) -> None:
+    async def act(self, action: ActionKind, bundle: BundleReader, change: Change | None = None) -> None:
         """Apply the action to the run's job."""
         await asyncio.to_thread(bundle.check_own, action)
         job = await self._find_job_id(bundle)
@@ -393,9 +335,7 @@ class SlurmActions:
         """Apply the action to jobs of the queue, whoever submitted them."""
         snapshot = await self._queue.all_queue.get(1.0)
         try:
-            return await apply_to_jobs(
-                self._client, JobCommand(action, change), jobs, snapshot.jobs
-            )
+            return await apply_to_jobs(self._client, JobCommand(action, change), jobs, snapshot.jobs)
         finally:
             self._queue.changed()
 
@@ -412,9 +352,7 @@ class SlurmActions:
         submitted = await self._finder.find(bundle)
         if submitted is None:
             raise NotFoundError(
-                f"job of {bundle.run_id} not found in the scheduler",
-                code="no_such_job",
-                hint="submit it again",
+                f"job of {bundle.run_id} not found in the scheduler", code="no_such_job", hint="submit it again"
             )
         sent = submitted.scheduler_id
         return sent if bundle.index is None else f"{sent}_{bundle.index}"
@@ -451,11 +389,7 @@ class SlurmNodeControl:
             nodes_by_name = await self._nodes_query.get(0.0)
         finally:
             self._nodes_query.forget()
-        unchanged = {
-            name
-            for name in nodes
-            if name in nodes_by_name and _is_done(action, nodes_by_name[name])
-        }
+        unchanged = {name for name in nodes if name in nodes_by_name and _is_done(action, nodes_by_name[name])}
         return {name: None if name in unchanged else problem for name in nodes}
 
 

@@ -42,9 +42,7 @@ async def read_allowances(
     return parse_allowances(text, accounts.qos_of(account) if qos is None else [qos], others)
 
 
-def parse_allowances(
-    text: str, qos: Sequence[str], without: Collection[str] = ()
-) -> list[Allowance]:
+def parse_allowances(text: str, qos: Sequence[str], without: Collection[str] = ()) -> list[Allowance]:
     """Parse `scontrol show assoc_mgr`: the limits that are set, of a user's associations, of the accounts above them, and of these QoS.
 
     Args:

@@ -68,18 +68,14 @@ class SlurmCheckup:
         first, second = (f"{_CLIENT}:{name}",), (f"{CONTROLLER}:{name}",)
         steps = [
             CheckStep(_CLIENT, "Slurm's commands", "scheduler", self._commands, (), name, 45),
-            CheckStep(
-                CONTROLLER, "controller", "scheduler", self._controller, first, name, _TIMEOUT
-            ),
+            CheckStep(CONTROLLER, "controller", "scheduler", self._controller, first, name, _TIMEOUT),
             CheckStep("identity", "identity", "identity", self._identity, second, name),
             CheckStep("queue", "queues", "queue", self._queues, second, name),
         ]
         if self._config.transport == "ssh":  # on this machine there is no other side to check from
             steps[2:2] = [
                 CheckStep("clock", "clock", "scheduler", self._clock, first, name),
-                CheckStep(
-                    "far-side", "partition on", "partition", self._remote_folder, first, name
-                ),
+                CheckStep("far-side", "partition on", "partition", self._remote_folder, first, name),
             ]
         return steps
 
@@ -111,9 +107,7 @@ class SlurmCheckup:
         message = f"{message}; Slurm {version}, cluster {values.get('ClusterName', '')}, {values.get('AuthType', '')}"
         problem = _versions_apart(self._version, version)
         if problem is not None:
-            return warn(
-                f"{message}; {problem}", "install the version of the controller here", "admin"
-            )
+            return warn(f"{message}; {problem}", "install the version of the controller here", "admin")
         return ok(message)
 
     async def _clock(self) -> CheckResult:
@@ -124,19 +118,11 @@ class SlurmCheckup:
         if not output.out.strip().isdecimal():
             return unknown("the time of the login node is unknown")
         remote_time = int(output.out)
-        drift = (
-            remote_time - received_at
-            if remote_time > received_at
-            else min(0.0, remote_time + 1 - sent_at)
-        )
+        drift = remote_time - received_at if remote_time > received_at else min(0.0, remote_time + 1 - sent_at)
         if abs(drift) > _SKEW:
             direction = "ahead of" if drift > 0 else "behind"
-            message = (
-                f"the clock of the login node is {abs(drift):.0f} s {direction} this machine's"
-            )
-            return warn(
-                message, "synchronize the clocks with NTP; munge allows at most 300 s", "admin"
-            )
+            message = f"the clock of the login node is {abs(drift):.0f} s {direction} this machine's"
+            return warn(message, "synchronize the clocks with NTP; munge allows at most 300 s", "admin")
         return ok("the login node has the same time as this machine")
 
     async def _identity(self) -> CheckResult:
@@ -155,14 +141,10 @@ class SlurmCheckup:
         if accounts is None:
             return ok(f"{user_text}; the cluster has no accounting")
         if accounts.names:
-            return self._uid_result(
-                f"{user_text}; accounts: {', '.join(accounts.names)}", host_facts
-            )
+            return self._uid_result(f"{user_text}; accounts: {', '.join(accounts.names)}", host_facts)
         fix = f"sacctmgr add user {host_facts.user} account=ACCOUNT cluster={settings.cluster}"
         if "associations" in settings.enforced:
-            return fail(
-                f"{user_text}; it has no account, but the cluster requires one", fix, "admin"
-            )
+            return fail(f"{user_text}; it has no account, but the cluster requires one", fix, "admin")
         return ok(f"{user_text}; it has no account, and the cluster requires none")
 
     def _uid_result(self, message: str, host_facts: HostFacts) -> CheckResult:
@@ -175,22 +157,17 @@ class SlurmCheckup:
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(finding.message for finding in findings), findings[0].hint)
-        return ok(
-            f"{self._paths.remote} there is {self._paths.local} here, and runs can be written"
-        )
+        return ok(f"{self._paths.remote} there is {self._paths.local} here, and runs can be written")
 
     async def _queues(self) -> CheckResult:
         limits = await self._facts.limits()
         if not limits:
             return fail("there are no queues", "add a partition", "admin")
         states = ", ".join(
-            f"{queue.name}{' (default)' if queue.default else ''} {queue.available}"
-            for queue in limits.values()
+            f"{queue.name}{' (default)' if queue.default else ''} {queue.available}" for queue in limits.values()
         )
         first_error: HyperpodError | None = None
-        usable_queues = [
-            queue for queue in limits.values() if queue.available == "up" and queue.nodes
-        ]
+        usable_queues = [queue for queue in limits.values() if queue.available == "up" and queue.nodes]
         for queue in sorted(usable_queues, key=lambda queue: not queue.default)[:5]:
             flag = f"#SBATCH --partition={queue.name}\n".encode()
             script = _SCRIPT.replace(b"#SBATCH", flag + b"#SBATCH", 1)
@@ -199,14 +176,8 @@ class SlurmCheckup:
                 return ok(f"{states}; {queue.name} accepts a job of one task (sbatch --test-only)")
             first_error = first_error or error
         if first_error is not None:
-            return fail(
-                f"{states}; no queue accepts a job: {first_error.message}",
-                first_error.hint,
-                "admin",
-            )
-        return fail(
-            f"{states}: no queue is up", "scontrol update PartitionName=NAME State=UP", "admin"
-        )
+            return fail(f"{states}; no queue accepts a job: {first_error.message}", first_error.hint, "admin")
+        return fail(f"{states}: no queue is up", "scontrol update PartitionName=NAME State=UP", "admin")
 
 
 def _values(text: str) -> dict[str, str]:
@@ -225,7 +196,5 @@ def _versions_apart(client: str | None, controller: str) -> str | None:
     if releases_behind < 0:
         return f"the commands here are newer ({client}), which Slurm does not allow"
     if releases_behind > 2:
-        return (
-            f"the commands here are {releases_behind} releases older ({client}); Slurm allows two"
-        )
+        return f"the commands here are {releases_behind} releases older ({client}); Slurm allows two"
     return None

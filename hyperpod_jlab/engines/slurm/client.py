@@ -109,16 +109,12 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern("connection timed out", UnreachableError, "controller_down", None),
     ErrorPattern("unexpected message received", UnreachableError, "controller_down", None),
     ErrorPattern("slurm backup controller in standby", UnreachableError, "controller_down", None),
-    ErrorPattern(
-        "could not establish a configuration source", UnreachableError, "no_slurm_conf", None
-    ),
+    ErrorPattern("could not establish a configuration source", UnreachableError, "no_slurm_conf", None),
     ErrorPattern("unable to process configuration", UnreachableError, "no_slurm_conf", None),
     ErrorPattern("slurm accounting storage is disabled", UnreachableError, "no_accounting", None),
     ErrorPattern("access/permission denied", DeniedError, "denied", None),
     ErrorPattern("invalid user id", DeniedError, "denied", "the job belongs to another user"),
-    ErrorPattern(
-        "user id is missing", DeniedError, "denied", "your user does not exist on the cluster"
-    ),
+    ErrorPattern("user id is missing", DeniedError, "denied", "your user does not exist on the cluster"),
     ErrorPattern("invalid job id", NotFoundError, "no_such_job", None),
     ErrorPattern("job has already finished", ConflictError, "wrong_state", None),
     ErrorPattern("already completing or completed", ConflictError, "wrong_state", None),
@@ -136,18 +132,9 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "no_association",
         "use --account with one of your accounts (sacctmgr show assoc user=$USER), or ask your cluster administrator for one",
     ),
-    ErrorPattern(
-        "invalid qos", RefusedError, "invalid_qos", "see: sacctmgr show assoc user=$USER format=qos"
-    ),
-    ErrorPattern(
-        "invalid partition", RefusedError, "unknown_queue", "list queues with: hpj queues"
-    ),
-    ErrorPattern(
-        "requested time limit is invalid",
-        RefusedError,
-        "time_limit",
-        "list queues with: hpj queues",
-    ),
+    ErrorPattern("invalid qos", RefusedError, "invalid_qos", "see: sacctmgr show assoc user=$USER format=qos"),
+    ErrorPattern("invalid partition", RefusedError, "unknown_queue", "list queues with: hpj queues"),
+    ErrorPattern("requested time limit is invalid", RefusedError, "time_limit", "list queues with: hpj queues"),
     ErrorPattern("job dependency problem", RefusedError, "dependency", None),
     ErrorPattern(
         "job violates accounting/qos policy",
@@ -162,22 +149,12 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "request fewer GPUs or CPUs or less memory on each node; list nodes with: hpj nodes",
     ),
     ErrorPattern("more processors requested than permitted", RefusedError, "too_many_cpus", None),
-    ErrorPattern(
-        "node count specification invalid",
-        RefusedError,
-        "too_many_nodes",
-        "list queues with: hpj queues",
-    ),
+    ErrorPattern("node count specification invalid", RefusedError, "too_many_nodes", "list queues with: hpj queues"),
     ErrorPattern("invalid node state", ConflictError, "wrong_state", "list nodes with: hpj nodes"),
     ErrorPattern("invalid node name", RefusedError, "unknown_node", "list nodes with: hpj nodes"),
     ErrorPattern("invalid preferred feature", RefusedError, "invalid_feature", None),
     ErrorPattern("invalid license", RefusedError, "invalid_license", "see: scontrol show licenses"),
-    ErrorPattern(
-        "reservation is invalid",
-        RefusedError,
-        "invalid_reservation",
-        "see: scontrol show reservations",
-    ),
+    ErrorPattern("reservation is invalid", RefusedError, "invalid_reservation", "see: scontrol show reservations"),
     ErrorPattern("access denied to requested reservation", DeniedError, "reservation_denied", None),
     ErrorPattern("invalid time-min", RefusedError, "invalid_time_min", None),
     ErrorPattern(
@@ -198,15 +175,12 @@ _ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "array_too_large",
         "the largest index is MaxArraySize - 1; see: scontrol show config",
     ),
-    ErrorPattern(
-        "invalid generic resource", RefusedError, "invalid_gres", "list nodes with: hpj nodes"
-    ),
+    ErrorPattern("invalid generic resource", RefusedError, "invalid_gres", "list nodes with: hpj nodes"),
     ErrorPattern("invalid feature specification", RefusedError, "invalid_feature", None),
 )
 
 _NOISE = re.compile(
-    r"^(sbatch|squeue|scancel|scontrol|sinfo|sacct|sacctmgr|srun|slurm_\w+): (error|fatal): ",
-    re.MULTILINE,
+    r"^(sbatch|squeue|scancel|scontrol|sinfo|sacct|sacctmgr|srun|slurm_\w+): (error|fatal): ", re.MULTILINE
 )
 
 
@@ -218,9 +192,7 @@ def parse_error(program: str, output: CommandOutput) -> HyperpodError:
     for pattern in _ERROR_PATTERNS:
         if pattern.text in lower:
             # Use the line with the actual error; the other lines report earlier attempts.
-            line_text = next(
-                (line for line in text.splitlines() if pattern.text in line.lower()), summary
-            )
+            line_text = next((line for line in text.splitlines() if pattern.text in line.lower()), summary)
             return pattern.kind(
                 f"Slurm: {' '.join(line_text.split())[:400]}",
                 code=pattern.code,
@@ -257,18 +229,14 @@ class SlurmClient:
         """Commands run in the last minute."""
         return self._bucket.last_minute
 
-    async def query(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> str:
+    async def query(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> str:
         """Run a command and return its output."""
         output = await self.run(argv, stdin=stdin, timeout=timeout)
         if output.code != 0:
             raise parse_error(argv[0], output)
         return output.out
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> CommandOutput:
         """Run a command whose failure is meaningful to the caller."""
         await self._bucket.acquire()
         return await self.transport.run(argv, stdin=stdin, timeout=timeout)
@@ -300,13 +268,7 @@ class SlurmClient:
     async def squeue(self, options: Sequence[str] = ()) -> list[SlurmJob]:
         """The queue, including ended jobs while the controller still knows them (MinJobAge)."""
         delimiter = new_delimiter()
-        argv = [
-            "squeue",
-            "--noheader",
-            "--all",
-            "--states=all",
-            f"--Format={long_format(delimiter, FIELDS)}",
-        ]
+        argv = ["squeue", "--noheader", "--all", "--states=all", f"--Format={long_format(delimiter, FIELDS)}"]
         text = await self.query([*argv, *options])
         row_cache = self._row_caches.setdefault(tuple(options), {})
         return await asyncio.to_thread(parse_queue, text, delimiter, row_cache)

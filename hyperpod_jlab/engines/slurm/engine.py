@@ -16,12 +16,7 @@ from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.facts import ClusterFacts
 from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
-from hyperpod_jlab.engines.slurm.preflight import (
-    PreflightContext,
-    default_limit,
-    dry_run_native,
-    preflight,
-)
+from hyperpod_jlab.engines.slurm.preflight import PreflightContext, default_limit, dry_run_native, preflight
 from hyperpod_jlab.engines.slurm.queue import PollInterval
 from hyperpod_jlab.engines.slurm.render import read_script, render
 from hyperpod_jlab.engines.slurm.ssh import build_transport
@@ -186,11 +181,7 @@ class SlurmOrchestrator(Orchestrator):
 
     def render(self, render_input: RenderInput) -> Rendered:
         """The sbatch script, or for a user's own script, the options that it is submitted with."""
-        return (
-            render(render_input)
-            if render_input.native is None
-            else render_native(render_input, render_input.native)
-        )
+        return render(render_input) if render_input.native is None else render_native(render_input, render_input.native)
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """The cluster's findings about a spec."""
@@ -208,10 +199,7 @@ class SlurmOrchestrator(Orchestrator):
             script = await asyncio.to_thread(read_script, bundle)
             return SubmitResult(await self._client.sbatch(script))
         except UnreachableError as error:
-            if (
-                error.code != ANSWER_LOST
-                or (existing := await self._find_submitted(bundle)) is None
-            ):
+            if error.code != ANSWER_LOST or (existing := await self._find_submitted(bundle)) is None:
                 raise
             return existing
         finally:
@@ -235,9 +223,7 @@ class SlurmOrchestrator(Orchestrator):
         from hyperpod_jlab.engines.slurm.observe import ordered_repairs
 
         async def load_repairs() -> dict[str, NodeRepair]:
-            return ordered_repairs(
-                await self.tables.nodes_query.get(max(REPAIRS_TTL_S, self._pace.table_max_age))
-            )
+            return ordered_repairs(await self.tables.nodes_query.get(max(REPAIRS_TTL_S, self._pace.table_max_age)))
 
         return await with_repairs(observations, bundles, load_repairs, SCHEDULER)
 
@@ -248,9 +234,7 @@ class SlurmOrchestrator(Orchestrator):
 
     async def dry_run(self, render_input: RenderInput, rendered: Rendered) -> list[Finding]:
         """Whether the queue has that many nodes, and the controller's verdict on the script (sbatch --test-only)."""
-        return await dry_run_native(
-            render_input, rendered, self._preflight_context(render_input.spec)
-        )
+        return await dry_run_native(render_input, rendered, self._preflight_context(render_input.spec))
 
     async def time_limit(self, spec: JobSpec) -> int | None:
         """The default limit for a run without one: its queue's default, else the queue's maximum."""
@@ -275,9 +259,7 @@ class SlurmOrchestrator(Orchestrator):
         observation = observations.get(bundle.run_id)
         if observation is None:
             return WaitReason(bundle.run_id, None, None)
-        return await explain(
-            self._client, await self._queue.all_queue.get(2.0), bundle, observation
-        )
+        return await explain(self._client, await self._queue.all_queue.get(2.0), bundle, observation)
 
     async def allowances(self, account: str | None, qos: str | None) -> list[Allowance]:
         """What this user's accounts and QoS may use."""
@@ -291,9 +273,7 @@ class SlurmOrchestrator(Orchestrator):
 
     def _preflight_context(self, spec: JobSpec) -> PreflightContext:
         python = self.python(spec)
-        return PreflightContext(
-            self.name, self._config, self._facts, self._partition, self.paths, python
-        )
+        return PreflightContext(self.name, self._config, self._facts, self._partition, self.paths, python)
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> SubmitResult:
         """Submit the file itself, not stdin: only then can the script have arguments and keep its name."""
@@ -303,9 +283,7 @@ class SlurmOrchestrator(Orchestrator):
         if self._config.transport == "ssh":
             path = str(self.paths.to_cluster_path(path))
         job_id = await self._client.sbatch_file(path, sending.args, sending.options)
-        with contextlib.suppress(
-            HyperpodError
-        ):  # the output path is queried again when the job runs
+        with contextlib.suppress(HyperpodError):  # the output path is queried again when the job runs
             for script in list((await query_scripts(self._client, [job_id])).values())[:1]:
                 await asyncio.to_thread(write_job_files, bundle, script.files)
         return SubmitResult(job_id)

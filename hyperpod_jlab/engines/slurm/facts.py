@@ -52,14 +52,11 @@ def parse_settings(text: str) -> SlurmSettings:
     enforced = values.get("AccountingStorageEnforce", "")
     return SlurmSettings(
         cluster=values.get("ClusterName", ""),
-        accounting=values.get("AccountingStorageType", NO_ACCOUNTING)
-        not in {NO_ACCOUNTING, "(null)", ""},
+        accounting=values.get("AccountingStorageType", NO_ACCOUNTING) not in {NO_ACCOUNTING, "(null)", ""},
         enforced=frozenset(flag for flag in enforced.split(",") if flag not in {"none", ""}),
         private=frozenset(values.get("PrivateData", "").split(",")),
         counted=frozenset(values.get("AccountingStorageTRES", "").split(",")),
-        controller=":".join(
-            values.get(name, "") for name in ("SlurmctldHost[0]", "SlurmctldPort")
-        ).strip(":"),
+        controller=":".join(values.get(name, "") for name in ("SlurmctldHost[0]", "SlurmctldPort")).strip(":"),
     )
 
 
@@ -137,9 +134,7 @@ class NodeGroup:
 
     def count(self, kind: str, model: str | None = None) -> int:
         """How many of a generic resource a node has, of one type or of all types."""
-        return sum(
-            entry.count for entry in self.gres if entry.name == kind and model in {None, entry.type}
-        )
+        return sum(entry.count for entry in self.gres if entry.name == kind and model in {None, entry.type})
 
 
 @dataclass(frozen=True)
@@ -177,13 +172,7 @@ def limits_command() -> tuple[list[str], str]:
     """The command that lists the limits, and its row delimiter. With ``--exact``, no row says "16+" for nodes that differ."""
     delimiter = new_delimiter()
     letters = [letter for _, letter in FIELDS]
-    return [
-        "sinfo",
-        "--noheader",
-        "--all",
-        "--exact",
-        f"--format={row_format(delimiter, letters)}",
-    ], delimiter
+    return ["sinfo", "--noheader", "--all", "--exact", f"--format={row_format(delimiter, letters)}"], delimiter
 
 
 def parse_limits(text: str, delimiter: str) -> dict[str, QueueLimits]:
@@ -275,12 +264,8 @@ class ClusterFacts:
         self._containers = controller_query(self._load_containers)
         self._user = controller_query(self.probe)
         self._uid: int | None = None
-        self._findings: Cache[str, list[Finding]] = Cache(
-            lambda findings: 0.0 if findings else _MINUTE
-        )
-        self._dry_runs: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(
-            _DRY_RUN_TTL_S, limit=1
-        )
+        self._findings: Cache[str, list[Finding]] = Cache(lambda findings: 0.0 if findings else _MINUTE)
+        self._dry_runs: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(_DRY_RUN_TTL_S, limit=1)
 
     async def limits(self) -> Limits:
         """The queues with their limits."""
@@ -306,19 +291,14 @@ class ClusterFacts:
             choices |= {"account": accounts.names, "qos": accounts.qos_of(None)}
         return choices
 
-    async def cached_findings(
-        self, topic: str, check: Callable[[], Awaitable[list[Finding]]]
-    ) -> list[Finding]:
+    async def cached_findings(self, topic: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
         """Cache an empty list of findings for a minute. A non-empty one is never cached, so that a fix shows at once."""
         return await self._findings.get(topic, check)
 
     async def has_missing_nodes(self) -> bool:
         """Whether nodes are missing that may come back: down, drained, or not seen since the controller's start."""
         output = await self._client.query(["sinfo", "--noheader", "--format=%T"])
-        return any(
-            state.endswith("*") or state.startswith(_UNAVAILABLE_STATES)
-            for state in output.lower().split()
-        )
+        return any(state.endswith("*") or state.startswith(_UNAVAILABLE_STATES) for state in output.lower().split())
 
     async def uid(self) -> int | None:
         """The user's uid on the machine that runs the commands; None when unknown. Makes no scheduler call."""
@@ -341,9 +321,7 @@ class ClusterFacts:
         Raises:
             UnreachableError: The controller did not answer.
         """
-        return await self._dry_runs.get(
-            (script, options), lambda: self._run_dry_run(script, options)
-        )
+        return await self._dry_runs.get((script, options), lambda: self._run_dry_run(script, options))
 
     async def _run_dry_run(self, script: bytes, options: tuple[str, ...]) -> HyperpodError | None:
         try:

@@ -19,13 +19,7 @@ from dataclasses import replace
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import JOB_ENDED, Job, Rows
 from hyperpod_jlab.core.cost import Execution
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, RefusedError, UnreachableError
 from hyperpod_jlab.core.run_id import RUN_ID
 from hyperpod_jlab.engines.slurm.accounting import AccountingHistory
 from hyperpod_jlab.engines.slurm.client import SlurmClient
@@ -34,14 +28,7 @@ from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.jobs import parse_run_id, parse_time, scheduler_id
 from hyperpod_jlab.engines.slurm.queue import SHARED_TTL_S, controller_query
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, cached_message
-from hyperpod_jlab.engines.slurm.rows import (
-    ACCELERATORS,
-    SHARES,
-    Gres,
-    expand,
-    new_delimiter,
-    parse_tres,
-)
+from hyperpod_jlab.engines.slurm.rows import ACCELERATORS, SHARES, Gres, expand, new_delimiter, parse_tres
 from hyperpod_jlab.engines.slurm.tables import (
     END_STATES,
     FAILED,
@@ -111,9 +98,7 @@ class SlurmHistory:
         self._tables = tables
         self._notes = controller_query(self._load_notes)
 
-    async def jobs_between(
-        self, begin: float, end: float, user: str | None = None
-    ) -> AsyncIterator[list[Job]]:
+    async def jobs_between(self, begin: float, end: float, user: str | None = None) -> AsyncIterator[list[Job]]:
         """All executions in a period, first those that had not ended at its end, then the latest end first.
 
         Each part is a `Rows`. Its notes say what is hidden from the caller, or that `user` does not exist.
@@ -144,11 +129,7 @@ class SlurmHistory:
         for part in _parts(sorted(seen.values(), key=_latest_end_first)) or [[]]:
             yield Rows(part, notes)
         async for jobs in self._ended(oldest, newest, own, users):
-            fresh = [
-                job
-                for job in jobs
-                if (job.started_at is None or job.started_at < end) and _key(job) not in seen
-            ]
+            fresh = [job for job in jobs if (job.started_at is None or job.started_at < end) and _key(job) not in seen]
             for part in _parts(fresh):
                 yield Rows(part, notes)
 
@@ -184,13 +165,9 @@ class SlurmHistory:
         snapshot = await self._queue.all_queue.get(SHARED_TTL_S)
         jobs = [job for job in snapshot.jobs if job.state == "SUSPENDED"]
         rows = job_rows(jobs, frozenset({own}))
-        return [
-            replace(row, started_at=job.started_at) for row, job in zip(rows, jobs, strict=True)
-        ]
+        return [replace(row, started_at=job.started_at) for row, job in zip(rows, jobs, strict=True)]
 
-    async def _ended(
-        self, oldest: int, newest: int, own: str, users: str
-    ) -> AsyncIterator[list[Job]]:
+    async def _ended(self, oldest: int, newest: int, own: str, users: str) -> AsyncIterator[list[Job]]:
         """The executions that ended from one second to another, in windows over time, the latest first.
 
         A window has so many seconds that one answer has a quarter of `ROWS_PER_CALL` rows to all of them. Of the first window, and of a
@@ -225,9 +202,7 @@ class SlurmHistory:
         text = await self._ask(",".join(_FIELDS), delimiter, *options, timeout=timeout)
         return await asyncio.to_thread(parse_history, text, delimiter, own)
 
-    async def _ask(
-        self, fields: str, delimiter: str, *options: str, timeout: float = _TIMEOUT_S
-    ) -> str:
+    async def _ask(self, fields: str, delimiter: str, *options: str, timeout: float = _TIMEOUT_S) -> str:
         argv = ["sacct", "--allocations", "--duplicates", "--noheader"]
         argv += ["--parsable2", f"--delimiter={delimiter}", f"--format={fields}", *options]
         try:
@@ -241,21 +216,15 @@ class SlurmHistory:
         try:
             hides = await self._queue.hides_jobs() or await self._database_hides_jobs()
             counted = (await self._facts.settings()).counted
-            groups = [
-                group for queue in (await self._facts.limits()).values() for group in queue.groups
-            ]
+            groups = [group for queue in (await self._facts.limits()).values() for group in queue.groups]
         except UnreachableError:  # the accounting answers without the controller
             return ()
         notes = []
         if hides:
-            notes.append(
-                "Slurm hides other users' jobs from all but operators and coordinators (PrivateData=jobs)."
-            )
+            notes.append("Slurm hides other users' jobs from all but operators and coordinators (PrivateData=jobs).")
         has_devices = any(gres.name in ACCELERATORS for group in groups for gres in group.gres)
         if has_devices and not any(_counts_accelerators(name) for name in counted):
-            notes.append(
-                "The accounting does not count GPUs: AccountingStorageTRES has no gres/gpu."
-            )
+            notes.append("The accounting does not count GPUs: AccountingStorageTRES has no gres/gpu.")
         return tuple(notes)
 
     async def _database_hides_jobs(self) -> bool:
@@ -320,9 +289,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
         for separator in (*(delimiter,) * (len(_FIELDS) - 1), "\n"):
             stop = text.find(separator, start)
             if stop < 0:
-                raise UnreachableError(
-                    "sacct's answer was cut off", code="incomplete_answer", hint="try again"
-                )
+                raise UnreachableError("sacct's answer was cut off", code="incomplete_answer", hint="try again")
             values.append(text[start:stop])
             start = stop + len(separator)
         yield values

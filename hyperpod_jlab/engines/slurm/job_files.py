@@ -49,9 +49,7 @@ class PatternValues:
 
 def output_paths(files: JobFiles, pattern_values: PatternValues) -> tuple[str | None, str | None]:
     """Absolute paths on the nodes of stdout and, if separate, stderr; None when there is none."""
-    stdout, stderr = (
-        _path(pattern, files, pattern_values) for pattern in (files.stdout, files.stderr)
-    )
+    stdout, stderr = (_path(pattern, files, pattern_values) for pattern in (files.stdout, files.stderr))
     return stdout, None if stderr == stdout else stderr
 
 
@@ -59,22 +57,17 @@ def _path(pattern: str, files: JobFiles, pattern_values: PatternValues) -> str |
     if pattern in _UNSET:
         return None
     if pattern_values.task is not None and pattern in {
-        f"{files.folder}/slurm-{number}.out"
-        for number in (pattern_values.job_id, pattern_values.array_job_id)
+        f"{files.folder}/slurm-{number}.out" for number in (pattern_values.job_id, pattern_values.array_job_id)
     }:  # squeue's default for array tasks
         pattern = f"{files.folder}/slurm-%A_%a.out"
-    return posixpath.normpath(
-        posixpath.join(files.folder, expand_pattern(pattern, files, pattern_values))
-    )
+    return posixpath.normpath(posixpath.join(files.folder, expand_pattern(pattern, files, pattern_values)))
 
 
 def expand_pattern(pattern: str, files: JobFiles, pattern_values: PatternValues) -> str:
     """Expand the patterns in a path (man sbatch, filename pattern). A backslash anywhere disables all of them."""
     if "\\" in pattern:
         return pattern.replace("\\", "")
-    task = (
-        4294967294 if pattern_values.task is None else pattern_values.task
-    )  # Slurm's value for none (NO_VAL)
+    task = 4294967294 if pattern_values.task is None else pattern_values.task  # Slurm's value for none (NO_VAL)
     substitutions = {
         "%": "%",
         "A": pattern_values.array_job_id,
@@ -130,12 +123,7 @@ _CAUSE = re.compile(r"^slurmstepd\S*: error: \*\*\* JOB .* DUE TO ([A-Z ]+)", re
 _TASK_EXIT = re.compile(r"^srun: error: (\S+): tasks? [0-9,-]+: (.+)$", re.MULTILINE)
 """srun's line about a task that failed (src/srun/libsrun/launch.c); a task is a launcher."""
 
-_CAUSES = {
-    "PREEMPTION": "PREEMPTED",
-    "JOB REQUEUE": "REQUEUED",
-    "NODE FAILURE": "NODE_FAIL",
-    "TIME LIMIT": "TIMEOUT",
-}
+_CAUSES = {"PREEMPTION": "PREEMPTED", "JOB REQUEUE": "REQUEUED", "NODE FAILURE": "NODE_FAIL", "TIME LIMIT": "TIMEOUT"}
 
 
 def batch_log_name(scheduler_id: str) -> str:

@@ -34,19 +34,13 @@ class JobQueue:
         config: How to connect to the cluster.
     """
 
-    def __init__(
-        self, client: SlurmClient, facts: ClusterFacts, pace: PollInterval, config: SlurmCluster
-    ) -> None:
+    def __init__(self, client: SlurmClient, facts: ClusterFacts, pace: PollInterval, config: SlurmCluster) -> None:
         self._client = client
         self._facts = facts
         self._pace = pace
-        self.user_queue = SharedQueue(
-            lambda: queue_snapshot(client.squeue(["--me"])), cache_path("mine", config)
-        )
+        self.user_queue = SharedQueue(lambda: queue_snapshot(client.squeue(["--me"])), cache_path("mine", config))
         """Snapshots of this user's jobs."""
-        self.all_queue = SharedQueue(
-            lambda: queue_snapshot(client.squeue()), cache_path("all", config)
-        )
+        self.all_queue = SharedQueue(lambda: queue_snapshot(client.squeue()), cache_path("all", config))
         """Snapshots of all jobs."""
         self._user = local_user_name() if config.transport == "here" else ""
         self._own: tuple[Snapshot, Snapshot] | None = None
@@ -60,11 +54,7 @@ class JobQueue:
         else:
             snapshot = await self._own_part(everybodys)
         previous, self._last_own = self._last_own, snapshot
-        if (
-            previous is not None
-            and snapshot is not previous
-            and snapshot.has_changed_since(previous)
-        ):
+        if previous is not None and snapshot is not previous and snapshot.has_changed_since(previous):
             self._pace.on_event()
         return snapshot
 
@@ -106,9 +96,7 @@ class JobQueue:
         node_list = ",".join(names)
         if not node_list:
             return False
-        output = await self._client.query(
-            ["sinfo", "--noheader", f"--nodes={node_list}", "--format=%T"]
-        )
+        output = await self._client.query(["sinfo", "--noheader", f"--nodes={node_list}", "--format=%T"])
         return any(state.startswith(("down", "fail")) for state in output.split())
 
 
@@ -126,9 +114,7 @@ class JobFinder:
         paths: The partition's paths on this machine and on the nodes.
     """
 
-    def __init__(
-        self, client: SlurmClient, queue: JobQueue, facts: ClusterFacts, paths: PathMap
-    ) -> None:
+    def __init__(self, client: SlurmClient, queue: JobQueue, facts: ClusterFacts, paths: PathMap) -> None:
         self._client = client
         self._queue = queue
         self._facts = facts
@@ -149,7 +135,5 @@ class JobFinder:
         if folder is None:
             return None
         head = await asyncio.to_thread(bundle.head)
-        job_id = await find_by_folder(
-            self._client, folder, head.created_at, await self._facts.uid()
-        )
+        job_id = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
         return SubmitResult(job_id) if job_id is not None else None

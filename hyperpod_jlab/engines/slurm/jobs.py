@@ -95,27 +95,12 @@ ENDED_STATES = frozenset(
 """Final states (man squeue, JOB STATE CODES)."""
 
 WAITING = frozenset(
-    {
-        "PENDING",
-        "REQUEUED",
-        "REQUEUE_FED",
-        "REQUEUE_HOLD",
-        "RESV_DEL_HOLD",
-        "SPECIAL_EXIT",
-        "SUSPENDED",
-    }
+    {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT", "SUSPENDED"}
 )
 """States in which a job has no working processes."""
 
 HELD_REASONS = frozenset(
-    {
-        "JobHeldAdmin",
-        "JobHeldUser",
-        "JobHoldMaxRequeue",
-        "REQUEUE_HOLD",
-        "RESV_DEL_HOLD",
-        "SPECIAL_EXIT",
-    }
+    {"JobHeldAdmin", "JobHeldUser", "JobHoldMaxRequeue", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 )
 """Reasons and states of held jobs, which wait until a user or admin releases them (man squeue)."""
 
@@ -206,14 +191,7 @@ def to_job(row: dict[str, str]) -> SlurmJob:
         node_count=_count(row["node_count"]),
         node_list=row["node_list"],
         cpus=_count(row["cpus"]),
-        gres=_gres(
-            row["tres"],
-            row["tres_job"],
-            row["tres_node"],
-            row["tres_task"],
-            row["node_count"],
-            row["tasks"],
-        ),
+        gres=_gres(row["tres"], row["tres_job"], row["tres_node"], row["tres_task"], row["node_count"], row["tasks"]),
         priority=_count(row["priority"]),
         qos=row["qos"],
         account=row["account"],
@@ -225,9 +203,7 @@ def to_job(row: dict[str, str]) -> SlurmJob:
 
 
 @lru_cache(maxsize=4096)
-def _gres(
-    tres: str, per_job: str, per_node: str, per_task: str, nodes: str, tasks: str
-) -> tuple[Gres, ...]:
+def _gres(tres: str, per_job: str, per_node: str, per_task: str, nodes: str, tasks: str) -> tuple[Gres, ...]:
     """What a job has, or requests, on all nodes together. Cached, because thousands of jobs request the same.
 
     The allocation lists generic resources only if the accounting counts them

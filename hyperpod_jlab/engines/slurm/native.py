@@ -268,9 +268,7 @@ def _native_options(
     yield from _flag_options(flags)
 
 
-def _requested_options(
-    spec: JobSpec, flags: Mapping[str, str | int | bool]
-) -> Iterator[tuple[str, str | None]]:
+def _requested_options(spec: JobSpec, flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str | None]]:
     if spec.resources.memory is not None:
         yield "mem", f"{math.ceil(spec.resources.memory / 1024**2)}M"
     accelerator = spec.resources.accelerator
@@ -313,9 +311,7 @@ def _check_one_line(name: str, value: str) -> str:
     return value
 
 
-def _facts(
-    spec: JobSpec, lines: Mapping[str, str], options: Mapping[str, str | None]
-) -> NativeFacts:
+def _facts(spec: JobSpec, lines: Mapping[str, str], options: Mapping[str, str | None]) -> NativeFacts:
     """What a script says about its run.
 
     Args:
@@ -378,9 +374,7 @@ def parse_array_option(text: str) -> str | None:
         for part in task_list.split(","):
             step = _STEP.fullmatch(part.strip())
             indices.update(
-                range(int(step[1]), int(step[2]) + 1, int(step[3]))
-                if step is not None
-                else parse_ranges(part)
+                range(int(step[1]), int(step[2]) + 1, int(step[3])) if step is not None else parse_ranges(part)
             )
             if len(indices) > _MAX_TASKS:
                 raise ValueError(f"an array has at most {_MAX_TASKS} children")

@@ -85,11 +85,7 @@ def observe(job: SlurmJob, now: float) -> Observation:
             reason_code=find_code(job),
         )
     return Observation(
-        time=now,
-        observer=OBSERVER,
-        scheduler_id=job.scheduler_id,
-        state="running",
-        reason=RUNNING.get(job.state),
+        time=now, observer=OBSERVER, scheduler_id=job.scheduler_id, state="running", reason=RUNNING.get(job.state)
     )
 
 
@@ -154,9 +150,7 @@ def _clamp_time(timestamp: float | None, now: float) -> float:
 
 def newest(jobs: Sequence[SlurmJob], scheduler_id: str | None) -> SlurmJob | None:
     """The job that represents a run: the one that the records name, else an active one, else the newest."""
-    names = [
-        job for job in jobs if scheduler_id in {job.job_id, job.array_job_id, job.scheduler_id}
-    ]
+    names = [job for job in jobs if scheduler_id in {job.job_id, job.array_job_id, job.scheduler_id}]
     alive = [job for job in names or jobs if job.state not in ENDED_STATES]
     return max(alive or names or jobs, key=lambda job: int(job.job_id), default=None)
 
@@ -169,9 +163,7 @@ def parse_restart_count(attempt: AttemptRecords) -> int | None:
     return int(first) if dot and first.isdecimal() else None
 
 
-def interrupted_attempts(
-    attempts: Sequence[AttemptRecords], execution_count: int
-) -> list[AttemptRecords]:
+def interrupted_attempts(attempts: Sequence[AttemptRecords], execution_count: int) -> list[AttemptRecords]:
     """The attempts that a requeue ended: the last attempt of each ended execution.
 
     Args:
@@ -188,11 +180,7 @@ def interrupted_attempts(
 
 
 def requeued_observation(
-    attempt: AttemptRecords,
-    execution: Execution | None,
-    now: float,
-    *,
-    log_verdict: str | None = None,
+    attempt: AttemptRecords, execution: Execution | None, now: float, *, log_verdict: str | None = None
 ) -> Observation:
     """The verdict on an attempt after which the job was requeued.
 
@@ -231,9 +219,7 @@ class OrphanedJobs:
         self._end = end
         self._checked_runs: set[str] = set()
 
-    async def cancel(
-        self, partition: Partition, snapshot: Snapshot, claims: Mapping[str, Claim | None]
-    ) -> None:
+    async def cancel(self, partition: Partition, snapshot: Snapshot, claims: Mapping[str, Claim | None]) -> None:
         """Check this user's pending jobs.
 
         Args:
@@ -288,9 +274,7 @@ class EndedJob:
     nodes: str
 
 
-def explain_end(
-    observation: Observation, bundle: BundleReader, records: RunRecords, job: EndedJob
-) -> Observation:
+def explain_end(observation: Observation, bundle: BundleReader, records: RunRecords, job: EndedJob) -> Observation:
     """The observation of a failed job, with the cause if a launcher of the last attempt never started or did not record its end. Blocking."""
     nodes = records.attempts[-1].nodes if records.attempts else ()
     if observation.verdict != "FAILED":
@@ -298,9 +282,7 @@ def explain_end(
     if len(nodes) >= records.head.nodes:
         if all(node.ended_at is not None for node in nodes):
             return observation  # the launchers' records say how they ended
-        return observation.model_copy(
-            update={"reason": launcher_end_reason(bundle, job.scheduler_id)}
-        )
+        return observation.model_copy(update={"reason": launcher_end_reason(bundle, job.scheduler_id)})
     path = bundle.folder / "logs" / batch_log_name(job.scheduler_id)
     if not descent.is_file(path):
         if records.attempts or bundle.partition.root not in path.parents:
@@ -311,9 +293,7 @@ def explain_end(
             f"Slurm could not open the log of the run on {first}: the storage partition is not mounted or not writable there",
         )
     unmounted_nodes = {
-        match[1]
-        for match in _NO_FOLDER.finditer(read_tail(path))
-        if bundle.folder.name in match[2].split("/")
+        match[1] for match in _NO_FOLDER.finditer(read_tail(path)) if bundle.folder.name in match[2].split("/")
     }
     if unmounted_nodes:
         names = ", ".join(sorted(unmounted_nodes))
@@ -323,10 +303,7 @@ def explain_end(
         )
     launcher_reason = launcher_end_reason(bundle, job.scheduler_id)
     last = last_output(bundle, job.scheduler_id)
-    reason, code = (
-        launcher_reason if records.attempts else last or launcher_reason,
-        observation.reason_code,
-    )
+    reason, code = (launcher_reason if records.attempts else last or launcher_reason, observation.reason_code)
     if last is not None and last.startswith(REFUSAL_PREFIX):
         reason, code = untrusted_reason(bundle.run_id, last), UNTRUSTED
     return observation.model_copy(update={"reason": reason, "reason_code": code})
@@ -397,13 +374,7 @@ class RunObserver:
         paths: The partition's paths on this machine and on the nodes.
     """
 
-    def __init__(
-        self,
-        queue: QueueSource,
-        history: AccountingHistory,
-        client: SlurmClient,
-        paths: PathMap,
-    ) -> None:
+    def __init__(self, queue: QueueSource, history: AccountingHistory, client: SlurmClient, paths: PathMap) -> None:
         self._queue = queue
         self._history = history
         self._client = client
@@ -435,18 +406,12 @@ class RunObserver:
             observation = observations.get(run_id)
             if observation is not None and observation.state == "waiting":
                 observations[run_id] = observation.model_copy(update={"verdict": verdict})
-        claims = {
-            run.parent: run.records.claim
-            for run in runs
-            if run.bundle.is_own and not run.records.head.array
-        }
+        claims = {run.parent: run.records.claim for run in runs if run.bundle.is_own and not run.records.head.array}
         await self._orphaned_jobs.cancel(runs[0].bundle.partition, snapshot, claims)
         await asyncio.to_thread(self._record_ends, runs, observations)
         return observations
 
-    def _record_ends(
-        self, runs: Sequence[_ObservedRun], observations: Mapping[str, Observation]
-    ) -> None:
+    def _record_ends(self, runs: Sequence[_ObservedRun], observations: Mapping[str, Observation]) -> None:
         """Record the ends, each once, except those of lost jobs: Slurm forgets them (MinJobAge), and other machines may not be able to query Slurm."""
         for run in runs:
             if not run.bundle.is_own:
@@ -457,11 +422,7 @@ class RunObserver:
                 bundles |= {id_: run.bundle.child(int(id_.rpartition(".")[2])) for id_ in ids}
             for run_id, bundle in bundles.items():
                 observation = observations.get(run_id)
-                if (
-                    observation is None
-                    or observation.state != "ended"
-                    or observation.verdict == "LOST"
-                ):
+                if observation is None or observation.state != "ended" or observation.verdict == "LOST":
                     continue
                 if self._last_observations.get(run_id) != observation:
                     with contextlib.suppress(StorageError):
@@ -474,9 +435,7 @@ class RunObserver:
             with contextlib.suppress(HyperpodError):  # the bundle's readers report a damaged bundle
                 records = bundle.read()
                 newest_attempt = records.attempts[-1].number if records.attempts else 0
-                first_seen = self._first_seen.setdefault(
-                    (bundle.run_id, newest_attempt), time.time()
-                )
+                first_seen = self._first_seen.setdefault((bundle.run_id, newest_attempt), time.time())
                 is_script = descent.is_file(bundle.folder / FILENAME)
                 runs.append(_ObservedRun(bundle, records, is_script, first_seen))
         return runs
@@ -507,19 +466,13 @@ class RunObserver:
     ) -> tuple[dict[str, Observation], list[_ObservedRun]]:
         """Observe runs without a job of this user in the queue: other users' runs, or jobs that left it. Returns the array tasks that it found too."""
         now = time.time()
-        settled_runs = [
-            run for run in missing_runs if run.scheduler_id and now - _submitted_at(run.records) > 0
-        ]
+        settled_runs = [run for run in missing_runs if run.scheduler_id and now - _submitted_at(run.records) > 0]
         everybodys = await self._queue.all_jobs() if settled_runs else None
         observations: dict[str, Observation] = {}
         unresolved = []
         for run in settled_runs:
             jobs = everybodys.by_run.get(run.parent, ()) if everybodys else ()
-            owned = [
-                job
-                for job in jobs
-                if run.scheduler_id in {job.job_id, job.scheduler_id, job.array_job_id}
-            ]
+            owned = [job for job in jobs if run.scheduler_id in {job.job_id, job.scheduler_id, job.array_job_id}]
             run_observations = _observe_jobs(run, owned, everybodys.time if everybodys else now)
             observations |= run_observations
             if run.bundle.run_id not in run_observations:
@@ -537,9 +490,7 @@ class RunObserver:
         return observations, tasks
 
     def _read_tasks(
-        self,
-        unresolved: Sequence[_ObservedRun],
-        executions_by_job: Mapping[str, Sequence[Execution]],
+        self, unresolved: Sequence[_ObservedRun], executions_by_job: Mapping[str, Sequence[Execution]]
     ) -> list[_ObservedRun]:
         """The tasks of arrays that left the queue before anybody recorded them; each has its own end in the accounting."""
         run_ids = {run.bundle.run_id for run in unresolved}
@@ -550,11 +501,7 @@ class RunObserver:
                 continue
             recorded = frozenset(run.bundle.child_indices())
             indices = {execution.task for execution in executions}
-            children += [
-                run.bundle.child(index)
-                for index in indices
-                if index is not None and index not in recorded
-            ]
+            children += [run.bundle.child(index) for index in indices if index is not None and index not in recorded]
         return self._read([child for child in children if child.run_id not in run_ids])
 
     async def _is_hidden(self, run: _ObservedRun) -> bool:
@@ -578,11 +525,7 @@ class RunObserver:
         if now - _submitted_at(run.records) < _SETTLE_S:
             return None
         if self._history.last_error is not None:  # it may know the job
-            return (
-                None
-                if run.records.attempts
-                else unanswered_observation(self._history.last_error, now)
-            )
+            return None if run.records.attempts else unanswered_observation(self._history.last_error, now)
         if run.is_script and not run.is_array:
             self._link_gone(run, "")
         return lost_observation(run.scheduler_id, now, accounting=self._history.is_available)
@@ -596,10 +539,7 @@ class RunObserver:
             link_output(run.bundle, PatternValues(parent, parent, index, host), self._paths)
 
     async def _complete_scripts(
-        self,
-        runs: Sequence[_ObservedRun],
-        snapshot: Snapshot,
-        observations: dict[str, Observation],
+        self, runs: Sequence[_ObservedRun], snapshot: Snapshot, observations: dict[str, Observation]
     ) -> None:
         """For this user's scripts in the queue: link their logs, once for each start, and add the exit codes of failed ones."""
         started = [
@@ -609,15 +549,9 @@ class RunObserver:
             for bundle, job in _pair_with_jobs(run, self._select_jobs(run, snapshot))
             if job.state not in WAITING and job.started_at is not None
         ]
-        unlinked = [
-            (bundle, job)
-            for bundle, job in started
-            if (bundle.run_id, job.started_at) not in self._linked
-        ]
+        unlinked = [(bundle, job) for bundle, job in started if (bundle.run_id, job.started_at) not in self._linked]
         unknown = await asyncio.to_thread(
-            lambda: {
-                job.job_id: bundle for bundle, job in unlinked if read_job_files(bundle) is None
-            }
+            lambda: {job.job_id: bundle for bundle, job in unlinked if read_job_files(bundle) is None}
         )
         failed = [(bundle, job) for bundle, job in started if job.state == "FAILED"]
         unasked = {job.job_id for _, job in failed if (job.job_id, job.ends_at) not in self._exits}
@@ -632,9 +566,7 @@ class RunObserver:
         await asyncio.to_thread(self._link, files, unlinked)
 
     def _link(
-        self,
-        files: Sequence[tuple[BundleReader, JobFiles]],
-        jobs: Sequence[tuple[BundleReader, SlurmJob]],
+        self, files: Sequence[tuple[BundleReader, JobFiles]], jobs: Sequence[tuple[BundleReader, SlurmJob]]
     ) -> None:
         for bundle, job_files in files:
             with contextlib.suppress(StorageError):
@@ -645,9 +577,7 @@ class RunObserver:
             link_output(bundle, values, self._paths)
             self._linked.add((bundle.run_id, job.started_at))
 
-    async def _record_requeues(
-        self, runs: Sequence[_ObservedRun], snapshot: Snapshot
-    ) -> dict[str, str | None]:
+    async def _record_requeues(self, runs: Sequence[_ObservedRun], snapshot: Snapshot) -> dict[str, str | None]:
         """Record once why each requeued attempt ended; returns the newest verdict on each run."""
         verdicts: dict[str, str | None] = {}
         for run in runs:
@@ -655,16 +585,10 @@ class RunObserver:
                 continue
             jobs = self._select_jobs(run, snapshot)
             job = newest(_task_jobs(jobs, run.bundle.index), run.scheduler_id)
-            restart_count = max(
-                (parse_restart_count(attempt) or 0 for attempt in run.records.attempts), default=0
-            )
+            restart_count = max((parse_restart_count(attempt) or 0 for attempt in run.records.attempts), default=0)
             waiting = job is not None and _is_requeued(job) and run.is_covered_by(snapshot.time)
-            interrupted = interrupted_attempts(
-                run.records.attempts, restart_count + 1 if waiting else restart_count
-            )
-            judged_attempts = {
-                recorded.attempt for recorded in run.records.observations if recorded.verdict
-            }
+            interrupted = interrupted_attempts(run.records.attempts, restart_count + 1 if waiting else restart_count)
+            judged_attempts = {recorded.attempt for recorded in run.records.observations if recorded.verdict}
             pending = [
                 attempt
                 for attempt in interrupted
@@ -673,19 +597,13 @@ class RunObserver:
             ]
             if not pending or run.scheduler_id is None:
                 continue
-            executions_by_job = await self._history.get(
-                [run.scheduler_id], executions=len(interrupted)
-            )
+            executions_by_job = await self._history.get([run.scheduler_id], executions=len(interrupted))
             executions = executions_by_job.get(run.scheduler_id, ())
             for attempt in pending:
                 number = parse_restart_count(attempt) or 0
                 execution = executions[number] if number < len(executions) else None
-                log_verdict = (
-                    None if execution is not None else await self._find_verdict(run, attempt)
-                )
-                observation = requeued_observation(
-                    attempt, execution, time.time(), log_verdict=log_verdict
-                )
+                log_verdict = None if execution is not None else await self._find_verdict(run, attempt)
+                observation = requeued_observation(attempt, execution, time.time(), log_verdict=log_verdict)
                 self._recorded_requeues.add((run.bundle.run_id, attempt.number))
                 verdicts[run.bundle.run_id] = observation.verdict
                 with contextlib.suppress(StorageError):
@@ -702,9 +620,7 @@ class RunObserver:
         return "NODE_FAIL" if down else None
 
 
-def _pair_with_jobs(
-    run: _ObservedRun, jobs: Sequence[SlurmJob]
-) -> Iterable[tuple[BundleReader, SlurmJob]]:
+def _pair_with_jobs(run: _ObservedRun, jobs: Sequence[SlurmJob]) -> Iterable[tuple[BundleReader, SlurmJob]]:
     """A run, or the started children of an array, each with its job."""
     if run.is_array:
         for job in jobs:
@@ -723,9 +639,7 @@ def _submitted_at(records: RunRecords) -> float:
     return records.claim.time if records.claim is not None else records.head.created_at
 
 
-def _observe_jobs(
-    run: _ObservedRun, jobs: Sequence[SlurmJob], now: float
-) -> dict[str, Observation]:
+def _observe_jobs(run: _ObservedRun, jobs: Sequence[SlurmJob], now: float) -> dict[str, Observation]:
     """Observations of a run, or of an array and its children, from these jobs.
 
     If very many tasks share one job, as pending ones do, only the first get observations.
@@ -742,9 +656,7 @@ def _observe_jobs(
         observation = observe(job, now)
         if run.is_script:
             observation = with_start(observation, job.started_at, job.node_list)
-        observations |= {
-            f"{run.parent}.{index}": observation for index in job.first_tasks(_MAX_TASKS_PER_ROW)
-        }
+        observations |= {f"{run.parent}.{index}": observation for index in job.first_tasks(_MAX_TASKS_PER_ROW)}
     observations[run.parent] = _observe_array(jobs, now)
     return observations
 
@@ -754,24 +666,16 @@ def _observe_job(run: _ObservedRun, job: SlurmJob, now: float) -> Observation:
     attempts = run.records.attempts
     if observation.state == "waiting" and attempts:
         if not run.is_covered_by(now):  # it has started since
-            return observation.model_copy(
-                update={"state": "running", "reason": None, "reason_code": None}
-            )
+            return observation.model_copy(update={"state": "running", "reason": None, "reason_code": None})
         if _is_requeued(job):
             number, code = attempts[-1].number, observation.reason_code or "recovering"
             adjusted_time = _after_requeue(run.records, number, observation.time)
-            return observation.model_copy(
-                update={"time": adjusted_time, "attempt": number, "reason_code": code}
-            )
+            return observation.model_copy(update={"time": adjusted_time, "attempt": number, "reason_code": code})
     if observation.state == "ended":
-        observation = observation.model_copy(
-            update={"time": _after_last(run.records, observation.time)}
-        )
+        observation = observation.model_copy(update={"time": _after_last(run.records, observation.time)})
     if run.is_script:
         return with_start(observation, job.started_at, job.node_list)
-    return explain_end(
-        observation, run.bundle, run.records, EndedJob(job.scheduler_id, job.node_list)
-    )
+    return explain_end(observation, run.bundle, run.records, EndedJob(job.scheduler_id, job.node_list))
 
 
 def _is_requeued(job: SlurmJob) -> bool:
@@ -800,9 +704,9 @@ def _observe_array(jobs: Sequence[SlurmJob], now: float) -> Observation:
     if alive and len(waiting) == len(jobs):
         return observe(waiting[0], now)
     if alive:
-        return observe(
-            next((job for job in alive if job not in waiting), alive[0]), now
-        ).model_copy(update={"state": "running", "reason": None, "reason_code": None})
+        return observe(next((job for job in alive if job not in waiting), alive[0]), now).model_copy(
+            update={"state": "running", "reason": None, "reason_code": None}
+        )
     unsuccessful = next((job for job in jobs if job.state != "COMPLETED"), jobs[0])
     return observe(unsuccessful, now).model_copy(update={"scheduler_id": unsuccessful.array_job_id})
 
@@ -827,7 +731,5 @@ def ordered_repairs(nodes: Mapping[str, SlurmNode]) -> dict[str, NodeRepair]:
     return {
         name: _ACTIONS[match[1]]
         for name, node in nodes.items()
-        if node.reason
-        and not node.is_usable
-        and (match := _REPAIR_REASON.fullmatch(node.reason.strip()))
+        if node.reason and not node.is_usable and (match := _REPAIR_REASON.fullmatch(node.reason.strip()))
     }

@@ -19,14 +19,7 @@ from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import GuardPolicy
 from hyperpod_jlab.engines.protocol import Rendered, RenderInput
-from hyperpod_jlab.engines.slurm.facts import (
-    Accounts,
-    ClusterFacts,
-    HostFacts,
-    Limits,
-    NodeGroup,
-    QueueLimits,
-)
+from hyperpod_jlab.engines.slurm.facts import Accounts, ClusterFacts, HostFacts, Limits, NodeGroup, QueueLimits
 from hyperpod_jlab.engines.slurm.native import Sending
 from hyperpod_jlab.engines.slurm.render import render
 from hyperpod_jlab.storage import descent
@@ -63,11 +56,7 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
     if unknown_findings or not queues:
         return unknown_findings or [_no_default_queue(limits)]
     findings_by_queue = [list(_check_queue(spec, queue)) for queue in queues]
-    fitting = [
-        entry
-        for entry in findings_by_queue
-        if not any(finding.level == "error" for finding in entry)
-    ]
+    fitting = [entry for entry in findings_by_queue if not any(finding.level == "error" for finding in entry)]
     result = fitting[0] if fitting else findings_by_queue[0]
     return [
         *result,
@@ -140,9 +129,7 @@ def _check_node_size(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
             level="error",
             code="too_many_cpus",
             message=f"{_cpus(spec)} CPUs are requested on each node, but nodes of the queue {queue.name} have at most {cpus}",
-            hint="request fewer with --cpus"
-            if is_given
-            else "request fewer processes, or set --cpus",
+            hint="request fewer with --cpus" if is_given else "request fewer processes, or set --cpus",
             field="resources.cpus" if is_given else "resources.processes_per_node",
         )
     memory = max(group.memory for group in queue.groups)
@@ -166,27 +153,19 @@ def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
     field = "resources.accelerators" if spec.resources.accelerators else "resources.gpus_per_node"
     device_label = "GPUs" if requested.kind == "gpu" else "NeuronCores"
     available_gres = [entry for group in queue.groups for entry in group.gres]
-    types = {
-        entry.type
-        for entry in available_gres
-        if entry.name == requested.kind and entry.type is not None
-    }
+    types = {entry.type for entry in available_gres if entry.name == requested.kind and entry.type is not None}
     max_count = max(group.count(requested.kind, requested.type) for group in queue.groups)
     if not any(entry.name == requested.kind for entry in available_gres):
         kinds = sorted({entry.name for entry in available_gres})
         code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {device_label}"
-        available_text = (
-            f"this one has: {', '.join(kinds)}" if kinds else "list nodes with: hpj nodes"
-        )
+        available_text = f"this one has: {', '.join(kinds)}" if kinds else "list nodes with: hpj nodes"
         hint = f"use another queue with --queue; {available_text}"
     elif requested.type is not None and requested.type not in types:
         code = "no_such_type"
         message = f"nodes of the queue {queue.name} have no {device_label} of type {requested.type}"
         hint = nearest_hint(requested.type, types) or "leave out the type"
     elif requested.count > max_count:
-        kind = (
-            device_label if requested.type is None else f"{device_label} of type {requested.type}"
-        )
+        kind = device_label if requested.type is None else f"{device_label} of type {requested.type}"
         code = "too_many_gpus"
         message = f"{requested.count} {kind} are requested on each node, but nodes of the queue {queue.name} have at most {max_count}"
         hint = "request fewer on each node, and more nodes"
@@ -238,9 +217,7 @@ def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
         message=f"queue {queue.name} {available}, {requested} requested",
         hint="request fewer with --nodes, or use another queue; list queues with: hpj queues",
         field="resources.nodes",
-        fixes=(Fix(label=f"Use {_nodes_text(most)}", set={"resources.nodes": most}),)
-        if most > 0
-        else (),
+        fixes=(Fix(label=f"Use {_nodes_text(most)}", set={"resources.nodes": most}),) if most > 0 else (),
     )
 
 
@@ -289,26 +266,17 @@ def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
             message=f"the time limit is {format_duration(spec.time_limit)}, but the queue {names} allows at most {limit_text}",
             hint=f"use --time-limit {limit_text.replace(' ', '')} or less, or another queue",
             field="time_limit",
-            fixes=(
-                Fix(
-                    label=f"Use {limit_text.removesuffix(' 00m')}",
-                    set={"time_limit": int(max_limit)},
-                ),
-            ),
+            fixes=(Fix(label=f"Use {limit_text.removesuffix(' 00m')}", set={"time_limit": int(max_limit)}),),
         )
 
 
-def _check_limits(
-    spec: JobSpec, queues: Sequence[QueueLimits], limits: Limits, hyperpod: bool
-) -> Iterator[Finding]:
+def _check_limits(spec: JobSpec, queues: Sequence[QueueLimits], limits: Limits, hyperpod: bool) -> Iterator[Finding]:
     """HyperPod's lifecycle scripts put login and controller nodes into the queue dev (research: aws.md 2.5)."""
     other_queues = [candidate for candidate in limits.values() if not candidate.default]
     if spec.queue is not None or not other_queues:
         return
     queue = queues[0]
-    if (hyperpod or queue.name == "dev") and all(
-        queue.nodes > candidate.nodes for candidate in other_queues
-    ):
+    if (hyperpod or queue.name == "dev") and all(queue.nodes > candidate.nodes for candidate in other_queues):
         yield Finding(
             level="warning",
             code="default_queue_has_all",
@@ -368,16 +336,10 @@ async def python_findings(
     if not remote:
         return await asyncio.to_thread(_check_local_python, path, is_explicit, on_partition, paths)
     path_states = (await facts.probe(python)).paths
-    return (
-        []
-        if path_states and "x" in path_states[0]
-        else [_missing_python(python, is_explicit, on_partition, remote)]
-    )
+    return [] if path_states and "x" in path_states[0] else [_missing_python(python, is_explicit, on_partition, remote)]
 
 
-def _check_local_python(
-    path: PurePosixPath, is_explicit: bool, on_partition: bool, paths: PathMap
-) -> list[Finding]:
+def _check_local_python(path: PurePosixPath, is_explicit: bool, on_partition: bool, paths: PathMap) -> list[Finding]:
     local_path = Path(paths.to_local_path(path) if on_partition else path)
     if not os.access(local_path, os.X_OK):
         return [_missing_python(str(path), is_explicit, on_partition, remote=False)]
@@ -396,8 +358,7 @@ def _missing_python(python: str, is_explicit: bool, on_partition: bool, remote: 
     return Finding(
         level="error" if is_certain else "warning",
         code="no_python",
-        message=f"no interpreter found at {python} "
-        + ("on the storage partition" if on_partition else location),
+        message=f"no interpreter found at {python} " + ("on the storage partition" if on_partition else location),
         hint="set --python to an interpreter on the storage partition or on the nodes"
         if is_certain
         else "the run fails unless the nodes have it; an interpreter on the storage partition is available on all nodes",
@@ -434,9 +395,7 @@ def is_local_only(path: Path, mounts: str | None = None) -> bool:
         path: The path.
         mounts: The text of ``/proc/self/mountinfo``; this process's by default.
     """
-    home_folders = {PurePosixPath(folder) for folder in _HOME_FOLDERS} | {
-        PurePosixPath(Path.home())
-    }
+    home_folders = {PurePosixPath(folder) for folder in _HOME_FOLDERS} | {PurePosixPath(Path.home())}
     if not any(path.is_relative_to(folder) and str(folder) != "/" for folder in home_folders):
         return False
     if mounts is None:
@@ -458,9 +417,7 @@ def _mounts(text: str) -> Iterator[tuple[str, str]]:
             yield fields[4].replace("\\040", " "), tail.split(" ")[0]
 
 
-async def storage_findings(
-    facts: ClusterFacts, partition: Partition, paths: PathMap
-) -> list[Finding]:
+async def storage_findings(facts: ClusterFacts, partition: Partition, paths: PathMap) -> list[Finding]:
     """Whether the user of the jobs can read and write bundles on the cluster.
 
     On this machine that user is this process's own. For a login node, a test folder is created like
@@ -586,9 +543,7 @@ async def preflight(spec: JobSpec, context: PreflightContext) -> list[Finding]:
     return [*_check_settings(spec), *await _ignore_partial_failure(_check_both(spec, context))]
 
 
-async def dry_run_native(
-    render_input: RenderInput, rendered: Rendered, context: PreflightContext
-) -> list[Finding]:
+async def dry_run_native(render_input: RenderInput, rendered: Rendered, context: PreflightContext) -> list[Finding]:
     """Findings about a user's own script with its options and ``#SBATCH`` lines: the number of nodes, and the controller's verdict.
 
     Raises:
@@ -597,9 +552,7 @@ async def dry_run_native(
     return await _ignore_partial_failure(_check_script(render_input, rendered, context))
 
 
-async def _check_script(
-    render_input: RenderInput, rendered: Rendered, context: PreflightContext
-) -> list[Finding]:
+async def _check_script(render_input: RenderInput, rendered: Rendered, context: PreflightContext) -> list[Finding]:
     facts = rendered.facts
     assert render_input.native is not None  # the render step set it
     assert facts is not None
@@ -669,9 +622,7 @@ async def _check_facts(spec: JobSpec, context: PreflightContext) -> AsyncIterato
             yield finding
 
 
-def _check_names(
-    spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]
-) -> Iterator[Finding]:
+def _check_names(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -> Iterator[Finding]:
     """Check account and QoS. If the cluster does not enforce them, a wrong one has no effect."""
     if accounts is None:
         for field in ("account", "qos"):
@@ -688,8 +639,7 @@ def _check_names(
             level="error" if "associations" in enforced else "warning",
             code="no_association",
             message=f"{accounts.user} has no account '{spec.account[:60]}' on the cluster",
-            hint=nearest_hint(spec.account[:60], accounts.names)
-            or "ask your cluster administrator for an account",
+            hint=nearest_hint(spec.account[:60], accounts.names) or "ask your cluster administrator for an account",
             field="account",
         )
         return
@@ -715,9 +665,7 @@ def _check_settings(spec: JobSpec) -> Iterator[Finding]:
             hint="leave it out, or use --qos",
             field="priority",
         )
-    own_variables = [
-        name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))
-    ]
+    own_variables = [name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))]
     if own_variables:
         yield Finding(
             level="error",
@@ -740,12 +688,7 @@ def _check_settings(spec: JobSpec) -> Iterator[Finding]:
     for field, value in unsupported.items():
         if value is not None:
             reason = ": the image's python3 is used" if field == "environment.python" else ""
-            yield Finding(
-                level="info",
-                code="ignored",
-                message=f"a Slurm cluster ignores {field}{reason}",
-                field=field,
-            )
+            yield Finding(level="info", code="ignored", message=f"a Slurm cluster ignores {field}{reason}", field=field)
 
 
 def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
@@ -753,12 +696,8 @@ def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
     requested = spec.resources.instance_type
     if requested is None:
         return
-    features = {
-        feature for queue in limits.values() for group in queue.groups for feature in group.features
-    }
-    queue = next(
-        (name for name in limits if name in {requested, requested.removeprefix("ml.")}), None
-    )
+    features = {feature for queue in limits.values() for group in queue.groups for feature in group.features}
+    queue = next((name for name in limits if name in {requested, requested.removeprefix("ml.")}), None)
     if spec.queue is not None and spec.queue == queue:
         return
     hint = None
@@ -779,9 +718,7 @@ async def _dry_run(spec: JobSpec, context: PreflightContext) -> list[Finding]:
     """The controller's verdict on the script itself (sbatch --test-only, about 10 ms)."""
     bundle = str(context.partition.bundle("preflight").relative_to(context.partition.root))
     name = spec.name or "preflight"
-    render_input = RenderInput(
-        "preflight", name, spec, bundle, context.paths, context.python, GuardPolicy.current()
-    )
+    render_input = RenderInput("preflight", name, spec, bundle, context.paths, context.python, GuardPolicy.current())
     return await _run_dry_run(spec, context, render(render_input).text.encode())
 
 
@@ -798,9 +735,7 @@ async def _run_dry_run(
     return [_dry_run_finding(error, spec, limits, is_certain=not unsure)]
 
 
-def _dry_run_finding(
-    error: HyperpodError, spec: JobSpec, limits: Limits, *, is_certain: bool = True
-) -> Finding:
+def _dry_run_finding(error: HyperpodError, spec: JobSpec, limits: Limits, *, is_certain: bool = True) -> Finding:
     """A verdict that there is no capacity now is a warning: the run waits. An error of sbatch itself, or a permanent rejection, is an error."""
     is_controller_error = _CONTROLLER in error.message
     message = error.message.replace(_CONTROLLER, "")
@@ -815,9 +750,5 @@ def _dry_run_finding(
     flag = _FLAG.search(message)
     field = f"slurm.flags.{flag[1]}" if flag and flag[1] in spec.slurm.flags else None
     return Finding(
-        level="error",
-        code=error.code,
-        message=message,
-        hint=error.hint,
-        field=field or _CERTAIN_CODES.get(error.code),
+        level="error", code=error.code, message=message, hint=error.hint, field=field or _CERTAIN_CODES.get(error.code)
     )

@@ -119,20 +119,12 @@ def cache_path(topic: str, config: SlurmCluster) -> Path:
         topic: The kind of query.
         config: The connection's configuration.
     """
-    key_parts = [
-        config.transport,
-        config.user,
-        config.ssh_config,
-        config.commands,
-        config.slurm_conf,
-    ]
+    key_parts = [config.transport, config.user, config.ssh_config, config.commands, config.slurm_conf]
     key_parts += config.login_nodes or [config.hyperpod if config.transport == "ssh" else None]
     if config.transport == "here":
         key_parts += [os.environ.get(name) for name in _CLUSTER_VARIABLES]
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    digest = hashlib.sha256(
-        "\0".join(part or "" for part in [topic, *key_parts]).encode()
-    ).hexdigest()
+    digest = hashlib.sha256("\0".join(part or "" for part in [topic, *key_parts]).encode()).hexdigest()
     return Path(base) / "hyperpod-jlab" / "slurm" / f"{digest[:16]}.json"
 
 
@@ -162,9 +154,7 @@ class SharedQueue:
     @property
     def last(self) -> Snapshot | None:
         """The newest snapshot, however old."""
-        snapshots = [
-            snapshot for snapshot in (self._query.last, self._shared) if snapshot is not None
-        ]
+        snapshots = [snapshot for snapshot in (self._query.last, self._shared) if snapshot is not None]
         return max(snapshots, key=lambda snapshot: snapshot.time, default=None)
 
     def forget(self) -> None:
@@ -189,8 +179,7 @@ class SharedQueue:
         shared = await asyncio.to_thread(read_queue, self._path, max(max_age, SHARED_TTL_S))
         if (
             shared is not None
-            and shared.time
-            > max(self._changed_at, last.time if last else 0.0)  # not our own snapshot
+            and shared.time > max(self._changed_at, last.time if last else 0.0)  # not our own snapshot
             and 0 <= shared.age <= max(max_age, SHARED_TTL_S)
         ):
             self._shared = shared

@@ -145,11 +145,7 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "JobHeldUser",
         "it is held because it could not start on its node; check the node and the log, then release it",
     ),
-    (
-        re.compile(r"^job requeued in held state"),
-        "JobHeldUser",
-        "it was requeued and held; release it to let it start",
-    ),
+    (re.compile(r"^job requeued in held state"), "JobHeldUser", "it was requeued and held; release it to let it start"),
     (
         re.compile(r"^job requeued in special exit state"),
         "JobHeldUser",
@@ -180,11 +176,7 @@ _DESCRIBED: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "JobHeldAdmin",
         "it is held because staging its files into the burst buffer timed out; ask your cluster administrator",
     ),
-    (
-        re.compile(r"^burst_buffer/\S+: (?P<said>.+)"),
-        "BurstBufferOperation",
-        "the burst buffer failed: {said}",
-    ),
+    (re.compile(r"^burst_buffer/\S+: (?P<said>.+)"), "BurstBufferOperation", "the burst buffer failed: {said}"),
     (
         re.compile(r"^(?:Prolog/Epilog failure|Prolog failure)"),
         "JobLaunchFailure",
@@ -219,12 +211,7 @@ _COUNT = re.compile(
     r"(?:Per(?P<each>Job|User|Account))?(?:Limit)?$"
 )
 
-_SCOPE_LABELS = {
-    "Job": "a job",
-    "Node": "a node of a job",
-    "User": "a user",
-    "Account": "an account",
-}
+_SCOPE_LABELS = {"Job": "a job", "Node": "a node of a job", "User": "a user", "Account": "an account"}
 
 
 def reason_message(reason: str) -> str | None:
@@ -251,9 +238,7 @@ def reason_code(reason: str) -> str:
         if pattern.match(_split_camel_case(text)):
             return code
     first = re.match(r"[A-Za-z]+(?=$|[\s,:])", text)
-    is_known = first is not None and (
-        first[0] in _SINGLE or _LIMIT.match(first[0]) or _COUNT.match(first[0])
-    )
+    is_known = first is not None and (first[0] in _SINGLE or _LIMIT.match(first[0]) or _COUNT.match(first[0]))
     return first[0] if first is not None and is_known else text
 
 
@@ -285,14 +270,14 @@ def _limit_message(code: str) -> str | None:
     resource, owner = _RESOURCE_LABELS[match["thing"]], _owner(match["of"])
     scope = _SCOPE_LABELS.get(match["each"] or "")
     if match["what"] == "Min":
-        return (
-            f"it requests less than its QoS requires ({resource}); request more, or use another QoS"
-        )
+        return f"it requests less than its QoS requires ({resource}); request more, or use another QoS"
     if match["what"] == "Grp":
         if match["time"] == "Minutes":
             return f"{owner} has used up its minutes of {resource}, including past jobs; ask your cluster administrator"
         if match["time"]:
-            return f"the running jobs of {owner} use the limit of minutes of {resource}; wait, or set a shorter time limit"
+            return (
+                f"the running jobs of {owner} use the limit of minutes of {resource}; wait, or set a shorter time limit"
+            )
         return f"the running jobs of {owner} use the limit of {resource}; wait, or request less"
     if match["each"] in {"User", "Account"}:
         quantity = f"minutes of {resource}" if match["time"] else resource
@@ -313,9 +298,7 @@ def _count_message(code: str) -> str | None:
         return f"its time limit is above the limit of {owner}; set a shorter one"
     waiting = " or wait" if resource.startswith("Submit") else ""
     if match["what"] == "Grp":
-        return (
-            f"{owner} has reached its limit of jobs that run{waiting} at once; wait until some end"
-        )
+        return f"{owner} has reached its limit of jobs that run{waiting} at once; wait until some end"
     possessive = "your account's" if match["each"] == "Account" else "your"
     return f"{possessive} jobs that run{waiting} have reached the limit of {owner}; wait until some end"
 

@@ -264,9 +264,7 @@ class SlurmTasks:
         if self._config.transport == "here":
             paths = self._paths
             if paths.remote.is_relative_to(root) and Path(paths.local).is_dir():
-                result_dir = str(
-                    PurePosixPath("/") / paths.remote.relative_to(root) / RESULT_FOLDER
-                )
+                result_dir = str(PurePosixPath("/") / paths.remote.relative_to(root) / RESULT_FOLDER)
                 result_folder = Path(paths.local) / RESULT_FOLDER
             elif Path(root).is_dir():
                 result_folder = Path(root) / RESULT_FOLDER

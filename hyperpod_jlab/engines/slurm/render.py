@@ -96,9 +96,7 @@ SWITCHES: frozenset[str] = frozenset(
 )  # fmt: skip
 """Those without a value (checked with sbatch 22.05 and 24.11)."""
 
-EITHER: frozenset[str] = frozenset(
-    {"exclusive", "nice", "no-kill", "oom-kill-step", "propagate", "resv-ports"}
-)
+EITHER: frozenset[str] = frozenset({"exclusive", "nice", "no-kill", "oom-kill-step", "propagate", "resv-ports"})
 """Those with an optional value."""
 
 MAX_VALUE_LENGTH = 4096
@@ -117,11 +115,7 @@ def check_flags(flags: Mapping[str, str | int | bool]) -> dict[str, str | int | 
         if name in PROTECTED:
             raise _refuse(flag, f"--{name} cannot be set here: {PROTECTED[name]}", None)
         if name not in ALLOWED:
-            raise _refuse(
-                flag,
-                f"sbatch has no option '--{name[:60]}'",
-                nearest_hint(name[:60], ALLOWED),
-            )
+            raise _refuse(flag, f"sbatch has no option '--{name[:60]}'", nearest_hint(name[:60], ALLOWED))
         if name in checked:
             raise _refuse(flag, f"--{name} is given twice", None)
         checked[name] = _checked_value(flag, name, value)
@@ -138,24 +132,15 @@ def _checked_value(flag: str, name: str, value: str | int | bool) -> str | int |
         raise _refuse(flag, f"the value of --{name} is empty", None)
     if any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise _refuse(
-            flag,
-            f"the value of --{name} contains a line break or another control character",
-            "write it on one line",
+            flag, f"the value of --{name} contains a line break or another control character", "write it on one line"
         )
     if len(text) > MAX_VALUE_LENGTH:
-        raise _refuse(
-            flag, f"the value of --{name} is longer than {MAX_VALUE_LENGTH} characters", None
-        )
+        raise _refuse(flag, f"the value of --{name} is longer than {MAX_VALUE_LENGTH} characters", None)
     return value
 
 
 def _refuse(flag: str, message: str, hint: str | None) -> InvalidInputError:
-    return InvalidInputError(
-        message,
-        code="invalid_flag",
-        hint=hint,
-        detail={"field": f"slurm.flags.{flag[:60]}"},
-    )
+    return InvalidInputError(message, code="invalid_flag", hint=hint, detail={"field": f"slurm.flags.{flag[:60]}"})
 
 
 FILENAME = "sbatch.sh"
@@ -198,9 +183,7 @@ def options(render_input: RenderInput) -> Iterator[tuple[str, str | None]]:
     yield "export", "NONE"
     yield "nodes", str(spec.resources.nodes)
     yield "ntasks-per-node", "1"
-    if (
-        spec.resources.cpus is not None or "cpus-per-gpu" not in flags
-    ):  # sbatch accepts only one of them
+    if spec.resources.cpus is not None or "cpus-per-gpu" not in flags:  # sbatch accepts only one of them
         yield "cpus-per-task", str(spec.resources.cpus or spec.resources.processes)
     if spec.resources.memory is not None:
         yield "mem", f"{-(-spec.resources.memory // 1024**2)}M"
@@ -300,9 +283,7 @@ def _body(render_input: RenderInput) -> str:
         guard=shlex.quote(guard_source()),
         guarded=_guard_command(render_input),
         launcher="inside" if image else "guarded",
-        outside=_HOST_PROLOGUE.format(inside=_guard_command(render_input, any_owner=True))
-        if image
-        else "",
+        outside=_HOST_PROLOGUE.format(inside=_guard_command(render_input, any_owner=True)) if image else "",
         python=shlex.quote("python3" if image else render_input.python or "python3"),
         job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
         task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",

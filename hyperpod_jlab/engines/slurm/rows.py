@@ -57,12 +57,8 @@ def long_format(delimiter: str, fields: Fields) -> str:
     The first field is ignored: it absorbs what a login node may print before the first row.
     """
     *fixed, last = (column for _, column in fields.fixed)
-    delimited = [
-        f"{column}:{delimiter}" for column in (last, *(column for _, column in fields.free))
-    ]
-    return ",".join(
-        [f"Cluster:{delimiter}", *(f"{column}:{FIELD}" for column in fixed), *delimited]
-    )
+    delimited = [f"{column}:{delimiter}" for column in (last, *(column for _, column in fields.free))]
+    return ",".join([f"Cluster:{delimiter}", *(f"{column}:{FIELD}" for column in fixed), *delimited])
 
 
 def split_long(text: str, delimiter: str, fields: Fields) -> Iterator[tuple[str, ...]]:
@@ -227,16 +223,10 @@ def _without_totals(entries: Sequence[Gres]) -> list[Gres]:
         if gres.type is not None:
             typed_counts[gres.name] = typed_counts.get(gres.name, 0) + gres.count
     remaining = [
-        gres
-        if gres.type is not None
-        else replace(gres, count=gres.count - typed_counts.get(gres.name, 0))
+        gres if gres.type is not None else replace(gres, count=gres.count - typed_counts.get(gres.name, 0))
         for gres in entries
     ]
-    return [
-        gres
-        for gres in remaining
-        if gres.type is not None or gres.count > 0 or gres.name not in typed_counts
-    ]
+    return [gres for gres in remaining if gres.type is not None or gres.count > 0 or gres.name not in typed_counts]
 
 
 def times(entries: Iterable[Gres], factor: int) -> list[Gres]:
@@ -244,9 +234,7 @@ def times(entries: Iterable[Gres], factor: int) -> list[Gres]:
     return [replace(gres, count=gres.count * factor) for gres in entries]
 
 
-def resources(
-    available: Sequence[Gres], used: Sequence[Gres], *, is_usable: bool = True
-) -> list[Resource]:
+def resources(available: Sequence[Gres], used: Sequence[Gres], *, is_usable: bool = True) -> list[Resource]:
     """A node's resources and how many are free, compute devices first.
 
     A GPU with a share in use is not free for a job that requests the whole GPU (man slurm.conf,
@@ -281,11 +269,7 @@ def resources(
 
 
 def _used_count(used_gres: Gres) -> int:
-    return (
-        sum(share_counts[0] for share_counts in used_gres.shares)
-        if used_gres.shares
-        else used_gres.count
-    )
+    return sum(share_counts[0] for share_counts in used_gres.shares) if used_gres.shares else used_gres.count
 
 
 def _first_index(available: Sequence[Gres], target: Gres) -> int:
@@ -301,9 +285,7 @@ def _first_index(available: Sequence[Gres], target: Gres) -> int:
 
 def _shared_indices(available: Sequence[Gres], used: Sequence[Gres]) -> dict[str | None, set[int]]:
     """Indices of the GPUs with shares in use, by type."""
-    first_indices = {
-        gres.type: _first_index(available, gres) for gres in available if gres.name == "gpu"
-    }
+    first_indices = {gres.type: _first_index(available, gres) for gres in available if gres.name == "gpu"}
     shared_indices: dict[str | None, set[int]] = {}
     for used_gres in used:
         if used_gres.name not in SHARES:

@@ -15,12 +15,7 @@ from typing import NoReturn
 
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.core.config import SlurmCluster
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    NotFoundError,
-    UnreachableError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import ConflictError, NotFoundError, UnreachableError, UnsupportedError
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.engines.forwarding import LOOPBACK, LocalEnd, bind, serve_tcp
 from hyperpod_jlab.engines.protocol import Shell
@@ -47,11 +42,7 @@ class RunNodes:
     """
 
     def __init__(
-        self,
-        transport: Ssh | LocalTransport,
-        client: SlurmClient,
-        queue: JobQueue,
-        config: SlurmCluster,
+        self, transport: Ssh | LocalTransport, client: SlurmClient, queue: JobQueue, config: SlurmCluster
     ) -> None:
         self._transport = transport
         self._client = client
@@ -68,11 +59,7 @@ class RunNodes:
             )
         job, nodes = await self._find(bundle)
         return [
-            Shell(
-                rank,
-                node,
-                await self._transport.shell_line([*step_arguments(job, node), "--pty", "bash"]),
-            )
+            Shell(rank, node, await self._transport.shell_line([*step_arguments(job, node), "--pty", "bash"]))
             for rank, node in enumerate(nodes)
         ]
 
@@ -114,14 +101,7 @@ class RunNodes:
 
 def step_arguments(job: SlurmJob, node: str) -> list[str]:
     """The arguments of srun for a step on one node of a job, beside the others."""
-    return [
-        "srun",
-        f"--jobid={job.job_id}",
-        "--overlap",
-        f"--nodelist={node}",
-        "--nodes=1",
-        "--ntasks=1",
-    ]
+    return ["srun", f"--jobid={job.job_id}", "--overlap", f"--nodelist={node}", "--nodes=1", "--ntasks=1"]
 
 
 def _find_job(records: RunRecords, bundle: BundleReader, snapshot: Snapshot) -> SlurmJob | None:
@@ -176,7 +156,5 @@ async def _forward_by_ssh(login_node: LoginNode, destination: str, end: LocalEnd
         await reading
     text = "\n".join(problems[-20:])
     if opened.is_set():
-        raise UnreachableError(
-            f"the connection to {login_node.text} broke: {text[-300:]}", code="connection_lost"
-        )
+        raise UnreachableError(f"the connection to {login_node.text} broke: {text[-300:]}", code="connection_lost")
     raise parse_ssh_error(login_node.text, text, login_node.command_line)

@@ -13,13 +13,7 @@ from pydantic_core import from_json
 from hyperpod_jlab.core.errors import NotFoundError, StorageError
 from hyperpod_jlab.core.records import MAX_OBSERVED_NODES, Observation
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.job_files import (
-    JobFiles,
-    PatternValues,
-    choices,
-    output_paths,
-    to_local_path,
-)
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, PatternValues, choices, output_paths, to_local_path
 from hyperpod_jlab.engines.slurm.rows import Fields, expand, long_format, new_delimiter, parse_long
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.files import storage_errors, to_json
@@ -91,9 +85,7 @@ def with_start(observation: Observation, started_at: float | None, nodes: str) -
     names = expand(nodes)
     if observation.state == "waiting" or started_at is None or not names:
         return observation
-    return observation.model_copy(
-        update={"started_at": started_at, "nodes": names[:MAX_OBSERVED_NODES]}
-    )
+    return observation.model_copy(update={"started_at": started_at, "nodes": names[:MAX_OBSERVED_NODES]})
 
 
 def with_exit(observation: Observation, exit_code: int, signal: int) -> Observation:
@@ -107,11 +99,7 @@ def with_exit(observation: Observation, exit_code: int, signal: int) -> Observat
     elif signal:
         reason, code = f"ended by signal {signal}", "signal"
     return observation.model_copy(
-        update={
-            "exit_code": exit_code or 128 + signal,
-            "reason": reason,
-            "reason_code": code,
-        }
+        update={"exit_code": exit_code or 128 + signal, "reason": reason, "reason_code": code}
     )
 
 

@@ -31,11 +31,7 @@ from pathlib import Path, PurePosixPath
 from hyperpod_jlab.core.child_process import end_child, start_child
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, UnreachableError
-from hyperpod_jlab.engines.slurm.login_nodes import (
-    LoginNodeDiscovery,
-    current_user_key,
-    rotate_hosts,
-)
+from hyperpod_jlab.engines.slurm.login_nodes import LoginNodeDiscovery, current_user_key, rotate_hosts
 from hyperpod_jlab.engines.slurm.ssh_errors import combined_error, parse_ssh_error
 from hyperpod_jlab.engines.slurm.transport import (
     ANSWER_LOST,
@@ -189,9 +185,7 @@ class LoginNode:
         return shlex.join(["ssh", "-t", *self._address, self._host, command])
 
     @contextlib.asynccontextmanager
-    async def forwarding(
-        self, forward: str, command: str
-    ) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def forwarding(self, forward: str, command: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """An ssh with pipes and a connection of its own, which forwards a port (``-L``) and runs a command."""
         options = {
             "ControlPath": "none",
@@ -416,9 +410,7 @@ class Ssh:
         faults = [node.fault.message for node in self._nodes if node.fault is not None]
         return (*([self._note] if self._note else ()), *(fault + instead for fault in faults))
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> CommandOutput:
         """Run one command to its end (see `Transport.run`).
 
         Raises:

@@ -8,13 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    InvalidInputError,
-    UnreachableError,
-    mask_credentials,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InvalidInputError, UnreachableError, mask_credentials
 
 _CASES: tuple[tuple[str, type[HyperpodError], tuple[str, ...], str, str], ...] = (
     (
@@ -52,13 +46,7 @@ _CASES: tuple[tuple[str, type[HyperpodError], tuple[str, ...], str, str], ...] =
         "the ssh configuration is invalid: {said}",
         "correct the file of ssh_config, or ~/.ssh/config",
     ),
-    (
-        "login_unreachable",
-        UnreachableError,
-        ("",),
-        "{login} cannot be reached: {said}",
-        "see: {command}",
-    ),
+    ("login_unreachable", UnreachableError, ("",), "{login} cannot be reached: {said}", "see: {command}"),
 )
 """For each error: its code, its class, texts of which one stands in what ssh says, its message, and its hint. The last one fits always."""
 
@@ -88,9 +76,7 @@ def parse_ssh_error(login: str, stderr: str, command: str) -> HyperpodError:
         "place": f"line {line[2]} of {line[1]}" if line else "known_hosts",
         "key": f" and has the key {fingerprint[0]}" if fingerprint else "",
     }
-    code, kind, _, message, hint = next(
-        case for case in _CASES if any(text in stderr for text in case[2])
-    )
+    code, kind, _, message, hint = next(case for case in _CASES if any(text in stderr for text in case[2]))
     detail: dict[str, str | None] = {"login_node": login}
     if code == "host_key_changed":
         detail["known_hosts"] = f"{line[1]}:{line[2]}" if line else None

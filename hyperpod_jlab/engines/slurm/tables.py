@@ -16,24 +16,10 @@ from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.cluster import (
-    UNUSABLE,
-    Cluster,
-    Job,
-    Node,
-    Queue,
-    Resource,
-    Rows,
-    gpu_totals,
-)
+from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Resource, Rows, gpu_totals
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, parse_limit, parse_time
-from hyperpod_jlab.engines.slurm.queue import (
-    PollInterval,
-    Snapshot,
-    controller_query,
-    local_user_name,
-)
+from hyperpod_jlab.engines.slurm.queue import PollInterval, Snapshot, controller_query, local_user_name
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, cached_message, find_code
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -119,13 +105,7 @@ class SlurmNode:
 def nodes_command() -> tuple[list[str], str]:
     """The command that lists the nodes, and its row delimiter."""
     delimiter = new_delimiter()
-    return [
-        "sinfo",
-        "--Node",
-        "--noheader",
-        "--all",
-        f"--Format={long_format(delimiter, FIELDS)}",
-    ], delimiter
+    return ["sinfo", "--Node", "--noheader", "--all", f"--Format={long_format(delimiter, FIELDS)}"], delimiter
 
 
 @without_collections()
@@ -200,13 +180,7 @@ _STATE_FLAGS = (
 )
 """Flags that are more specific than the state, and our names."""
 
-_BASE = {
-    "down": "down",
-    "error": "down",
-    "future": "unknown",
-    "inval": "misconfigured",
-    "unknown": "unknown",
-}
+_BASE = {"down": "down", "error": "down", "future": "unknown", "inval": "misconfigured", "unknown": "unknown"}
 """States in which a node does nothing."""
 
 _STATE_SUFFIXES = (
@@ -252,11 +226,7 @@ def _row(node: SlurmNode, jobs: tuple[str, ...]) -> Node:
     if state in {"up", "reserved", "powered-off"}:
         # From 24.05 on, a recovered node keeps the reason for its failure.
         is_reboot_pending = "reboot_requested" in node.flags
-        return (
-            replace(row, reason="it restarts when no job is running on it")
-            if is_reboot_pending
-            else row
-        )
+        return replace(row, reason="it restarts when no job is running on it") if is_reboot_pending else row
     return replace(row, reason=node.reason, reason_since=node.since, reason_by=node.set_by)
 
 
@@ -264,11 +234,7 @@ def group_by_node(jobs: Iterable[SlurmJob]) -> dict[str, list[str]]:
     """Ids of the jobs that have nodes now, by node."""
     jobs_by_node: dict[str, list[str]] = {}
     for job in jobs:
-        if (
-            job.node_list
-            and not job.is_ended
-            and (job.state not in WAITING or _occupies_nodes(job))
-        ):
+        if job.node_list and not job.is_ended and (job.state not in WAITING or _occupies_nodes(job)):
             for name in expand(job.node_list):
                 jobs_by_node.setdefault(name, []).append(job.scheduler_id)
     return jobs_by_node
@@ -427,9 +393,7 @@ def _sum_resources(nodes: Iterable[Node]) -> list[Resource]:
     sums: dict[tuple[str, str | None, bool], list[int]] = {}
     for node in nodes:
         for resource in node.resources:
-            totals = sums.setdefault(
-                (resource.name, resource.type, resource.accelerator), [0, 0, 0]
-            )
+            totals = sums.setdefault((resource.name, resource.type, resource.accelerator), [0, 0, 0])
             for index, count in enumerate((resource.total, resource.used, resource.free)):
                 totals[index] += count
     return [
@@ -506,9 +470,7 @@ class JobRows:
             is_own = job.user in own_names
             cached = self._cached_rows.get(id(job))
             is_unchanged = cached is not None and cached[0] is job and cached[1].mine == is_own
-            cached_rows[id(job)] = (
-                cached if cached is not None and is_unchanged else (job, _job_row(job, is_own))
-            )
+            cached_rows[id(job)] = cached if cached is not None and is_unchanged else (job, _job_row(job, is_own))
         self._cached_rows = cached_rows
         return [row for _, row in cached_rows.values()]
 
@@ -594,13 +556,7 @@ def accelerators_of(gres: tuple[Gres, ...]) -> int:
 def resources_of(gres: tuple[Gres, ...]) -> tuple[Resource, ...]:
     """The devices of a job by type."""
     return tuple(
-        Resource(
-            entry.name,
-            entry.type,
-            entry.count,
-            used=entry.count,
-            accelerator=entry.name in ACCELERATORS,
-        )
+        Resource(entry.name, entry.type, entry.count, used=entry.count, accelerator=entry.name in ACCELERATORS)
         for entry in gres
     )
 
@@ -623,9 +579,7 @@ class SlurmTables:
         runs_here: Whether the commands run on this machine, so that groups are the same there.
     """
 
-    def __init__(
-        self, client: SlurmClient, queue: JobQueue, pace: PollInterval, *, runs_here: bool
-    ) -> None:
+    def __init__(self, client: SlurmClient, queue: JobQueue, pace: PollInterval, *, runs_here: bool) -> None:
         self._client = client
         self._queue = queue
         self._pace = pace
@@ -644,9 +598,7 @@ class SlurmTables:
         return await self._build_node_rows(nodes, jobs)
 
     async def queues(self) -> Rows[Queue]:
-        (nodes, jobs), partitions = await asyncio.gather(
-            self._snapshots(), self.queues_query.get(NAMES_TTL_S)
-        )
+        (nodes, jobs), partitions = await asyncio.gather(self._snapshots(), self.queues_query.get(NAMES_TTL_S))
         rows = await self._build_node_rows(nodes, jobs)
         groups = await asyncio.to_thread(self._groups)
         queues = await asyncio.to_thread(queue_rows, partitions, rows, jobs.jobs, groups)
@@ -692,8 +644,7 @@ class SlurmTables:
     async def _snapshots(self) -> tuple[dict[str, SlurmNode], Snapshot]:
         """The nodes and the jobs. Nodes that were read before a job changed may contradict the jobs, so they are read again."""
         jobs, nodes = await asyncio.gather(
-            self._queue.all_queue.get(self._pace.table_max_age),
-            self.nodes_query.get(self._pace.table_max_age),
+            self._queue.all_queue.get(self._pace.table_max_age), self.nodes_query.get(self._pace.table_max_age)
         )
         if self._read_with is None or self._read_with[0] is not nodes:
             self._read_with = nodes, jobs

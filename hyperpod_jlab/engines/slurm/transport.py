@@ -44,9 +44,7 @@ class CommandOutput:
 class Transport(Protocol):
     """Runs Slurm's commands."""
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> CommandOutput:
         """Run one command to its end; the arguments are passed unchanged, whatever they contain.
 
         Raises:
@@ -89,9 +87,7 @@ class LocalTransport:
         self._commands = commands
         self._slurm_conf = {"SLURM_CONF": slurm_conf} if slurm_conf is not None else {}
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
-    ) -> CommandOutput:
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT) -> CommandOutput:
         """Run one command to its end (see `Transport.run`)."""
         program = self._program(argv)
         try:
@@ -111,9 +107,7 @@ class LocalTransport:
             await end_child(process)
         code = process.returncode or 0
         return CommandOutput(
-            128 - code if code < 0 else code,
-            out.decode("utf-8", "replace"),
-            err.decode("utf-8", "replace"),
+            128 - code if code < 0 else code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
         )
 
     async def shell_line(self, argv: Sequence[str]) -> str:

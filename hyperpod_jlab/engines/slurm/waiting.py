@@ -79,9 +79,7 @@ def parse_start(output: str) -> float | None:
     return None
 
 
-async def find_smaller(
-    client: SlurmClient, job: SlurmJob, request: DryRunRequest
-) -> tuple[StartNow, ...]:
+async def find_smaller(client: SlurmClient, job: SlurmJob, request: DryRunRequest) -> tuple[StartNow, ...]:
     """One size less of a waiting job, if it would start now.
 
     Args:
@@ -162,9 +160,7 @@ async def explain(
     queues = await query_queue_nodes(client)
     nodes = _possible_nodes(job, queues)
     wait_reason = replace(
-        wait_reason,
-        holders=find_holders(snapshot.jobs, nodes),
-        blockers=find_blockers(snapshot.jobs, nodes),
+        wait_reason, holders=find_holders(snapshot.jobs, nodes), blockers=find_blockers(snapshot.jobs, nodes)
     )
     request = await asyncio.to_thread(_read_request, bundle)
     others_wait = any(
@@ -225,10 +221,7 @@ def find_holders(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Hold
             jobs=known_holder.jobs + 1,
         )
     return tuple(
-        sorted(
-            holders_by_user.values(),
-            key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user),
-        )
+        sorted(holders_by_user.values(), key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user))
     )
 
 
@@ -245,8 +238,7 @@ def find_blockers(jobs: Sequence[SlurmJob], nodes: Collection[str]) -> tuple[Blo
             ends_at=job.ends_at,
         )
         for job in jobs
-        if not (job.is_ended or job.state in WAITING)
-        and any(name in nodes for name in expand(job.node_list))
+        if not (job.is_ended or job.state in WAITING) and any(name in nodes for name in expand(job.node_list))
     ]
     return tuple(sorted(blockers, key=_end_key)[:_MAX_NAMES])
 

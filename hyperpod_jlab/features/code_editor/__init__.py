@@ -2,6 +2,4 @@
 
 from hyperpod_jlab.contributions import Command
 
-COMMANDS = (
-    Command("init", "Add tasks for Code Editor to a project.", section="Maintenance", rank=30),
-)
+COMMANDS = (Command("init", "Add tasks for Code Editor to a project.", section="Maintenance", rank=30),)

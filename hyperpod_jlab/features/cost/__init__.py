@@ -4,12 +4,7 @@ from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
     Command("cost", "Show what a run costs.", section="Runs", rank=28),
-    Command(
-        "usage",
-        "Show who used how many GPU-hours, and what they cost.",
-        section="Clusters",
-        rank=62,
-    ),
+    Command("usage", "Show who used how many GPU-hours, and what they cost.", section="Clusters", rank=62),
 )
 
 ROUTES = (

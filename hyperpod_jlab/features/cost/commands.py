@@ -55,10 +55,7 @@ def cost(run: str) -> None:
             ("node-hours", format_hours(found.node_hours)),
             ("GPU-hours", format_hours(found.gpu_hours)),
             ("wasted", format_wasted(found)),
-            (
-                "GPUs busy",
-                None if found.gpu_utilization is None else f"{found.gpu_utilization:.0f} %",
-            ),
+            ("GPUs busy", None if found.gpu_utilization is None else f"{found.gpu_utilization:.0f} %"),
         ]
     )
     print_notes(found.notes)
@@ -94,27 +91,12 @@ Days are those of UTC.
     show_default=True,
     help="Count from then on: a duration before now, at most 400d, or a day or time of UTC such as 2026-11-01.",
 )
-@click.option(
-    "--until",
-    type=DayParam(MAX_PERIOD_S),
-    help="Count until then; of a day, until its begin. Default: now.",
-)
-@click.option(
-    "--cluster",
-    "clusters",
-    type=CLUSTER,
-    multiple=True,
-    help="Count this cluster only. Can be repeated.",
-)
+@click.option("--until", type=DayParam(MAX_PERIOD_S), help="Count until then; of a day, until its begin. Default: now.")
+@click.option("--cluster", "clusters", type=CLUSTER, multiple=True, help="Count this cluster only. Can be repeated.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print a row for each day as CSV.")
-def usage(
-    by: By, since: float, until: float | None, clusters: tuple[str, ...], as_csv: bool
-) -> None:
+def usage(by: By, since: float, until: float | None, clusters: tuple[str, ...], as_csv: bool) -> None:
     """Show usage."""
-    report = with_services(
-        lambda hyperpod: read_usage(hyperpod, by, since, until, clusters),
-        asking=True,
-    )
+    report = with_services(lambda hyperpod: read_usage(hyperpod, by, since, until, clusters), asking=True)
     if invocation().as_json:
         print_json(report)
         return
@@ -158,11 +140,7 @@ def _total(report: UsageReport) -> tuple[str, ...]:
         str(sum(row.runs for row in report.rows)),
         format_hours(sum(row.node_hours for row in report.rows)),
         format_hours(sum(row.gpu_hours for row in report.rows)),
-        "-"
-        if all(amount is None for amount in amounts)
-        else f"at least {known}"
-        if None in amounts
-        else known,
+        "-" if all(amount is None for amount in amounts) else f"at least {known}" if None in amounts else known,
     )
 
 

@@ -9,16 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from hyperpod_jlab.core.cluster import JOB_ENDED, Job
-from hyperpod_jlab.core.cost import (
-    HOUR_S,
-    Execution,
-    IdleRow,
-    Prices,
-    Shape,
-    cost_of,
-    idle_cost,
-    share_of_node,
-)
+from hyperpod_jlab.core.cost import HOUR_S, Execution, IdleRow, Prices, Shape, cost_of, idle_cost, share_of_node
 from hyperpod_jlab.core.wire import Time
 
 By = Literal["user", "account", "queue", "notebook", "cluster"]
@@ -203,12 +194,7 @@ class UsageCounter:
         self._present: dict[str, _Present] = {}
 
     def add(
-        self,
-        cluster: str,
-        use: Use,
-        shapes: Mapping[str, Shape],
-        prices: Prices,
-        default: Shape | None = None,
+        self, cluster: str, use: Use, shapes: Mapping[str, Shape], prices: Prices, default: Shape | None = None
     ) -> None:
         """Count one use of a cluster.
 
@@ -233,13 +219,9 @@ class UsageCounter:
             part = replace(use.execution, started_at=begin, ended_at=stop)
             cost = cost_of([part], shapes, prices, now=stop, default=default)
             row.add(cost.node_hours, cost.gpu_hours, cost.amount)
-            self._days.setdefault((day, key), _Sum()).add(
-                cost.node_hours, cost.gpu_hours, cost.amount
-            )
+            self._days.setdefault((day, key), _Sum()).add(cost.node_hours, cost.gpu_hours, cost.amount)
 
-    def add_nodes(
-        self, cluster: str, nodes: Mapping[str, tuple[str, float]], prices: Prices
-    ) -> None:
+    def add_nodes(self, cluster: str, nodes: Mapping[str, tuple[str, float]], prices: Prices) -> None:
         """Count for how long a cluster's nodes were there, to find those that are idle. Call it before its uses are added.
 
         Args:
@@ -251,10 +233,7 @@ class UsageCounter:
 
     def report(self, notes: Iterable[str] = (), bills: Iterable[BillLink] = ()) -> UsageReport:
         """What was counted."""
-        rows = [
-            UsageRow(key, one.jobs, one.node_hours, one.gpu_hours, one.amount)
-            for key, one in self._rows.items()
-        ]
+        rows = [UsageRow(key, one.jobs, one.node_hours, one.gpu_hours, one.amount) for key, one in self._rows.items()]
         days = [
             UsageDay(day, key, one.node_hours, one.gpu_hours, one.amount)
             for (day, key), one in sorted(self._days.items())
@@ -277,9 +256,7 @@ class UsageCounter:
         )
 
 
-def _shares(
-    execution: Execution, shapes: Mapping[str, Shape], default: Shape | None
-) -> Iterable[tuple[str, float]]:
+def _shares(execution: Execution, shapes: Mapping[str, Shape], default: Shape | None) -> Iterable[tuple[str, float]]:
     """The nodes of an execution whose types are known: name, and the share that it had."""
     count = len(execution.nodes)
     for name in execution.nodes:

@@ -16,15 +16,7 @@ from hyperpod_jlab.clusters.prices import read_prices
 from hyperpod_jlab.core.cluster import Job, notes_of
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.features.cost.models import (
-    DAY_S,
-    BillLink,
-    By,
-    UsageCounter,
-    UsageReport,
-    Use,
-    uses_of_job,
-)
+from hyperpod_jlab.features.cost.models import DAY_S, BillLink, By, UsageCounter, UsageReport, Use, uses_of_job
 from hyperpod_jlab.run.cost import executions_of_row
 from hyperpod_jlab.run.history import log_note
 from hyperpod_jlab.run.listing import RunFilter
@@ -39,11 +31,7 @@ MAX_PERIOD_S = 400 * 86_400
 
 
 async def read_usage(
-    hyperpod: Hyperpod,
-    by: By,
-    begin: float,
-    end: float | None = None,
-    clusters: Sequence[str] = (),
+    hyperpod: Hyperpod, by: By, begin: float, end: float | None = None, clusters: Sequence[str] = ()
 ) -> UsageReport:
     """Count who used how much. A cluster that does not answer is left out, and a note says so.
 
@@ -126,9 +114,7 @@ async def _runs(hyperpod: Hyperpod) -> list[Run]:
     return list((await hyperpod.runs.list(RunFilter(everyone=True))).runs)
 
 
-def _not_configured(
-    runs: Iterable[Run], clusters: Collection[str], period: tuple[float, float]
-) -> list[str]:
+def _not_configured(runs: Iterable[Run], clusters: Collection[str], period: tuple[float, float]) -> list[str]:
     """A note on the runs of a period that are not counted because their cluster is not configured."""
     left_out = [
         run
@@ -152,11 +138,7 @@ def _is_in(run: Run, period: tuple[float, float]) -> bool:
 
 
 async def _count(
-    hyperpod: Hyperpod,
-    names: Sequence[str],
-    counter: UsageCounter,
-    period: tuple[float, float],
-    runs: Sequence[Run],
+    hyperpod: Hyperpod, names: Sequence[str], counter: UsageCounter, period: tuple[float, float], runs: Sequence[Run]
 ) -> list[str]:
     """Count the jobs of one cluster, which has one or more names in the configuration; returns notes."""
     cluster = names[0]
@@ -194,9 +176,7 @@ def _uses_of(jobs: Iterable[Job], notebooks: Mapping[str, str | None]) -> Iterat
         yield from uses_of_job(job, notebooks.get(job.run_id or ""))
 
 
-async def _recorded_uses(
-    hyperpod: Hyperpod, runs: Iterable[Run], period: tuple[float, float]
-) -> list[Use]:
+async def _recorded_uses(hyperpod: Hyperpod, runs: Iterable[Run], period: tuple[float, float]) -> list[Use]:
     """What runs used in a period by their records; those of an array are its children's."""
     uses = []
     for run in runs:
@@ -239,9 +219,7 @@ async def _count_seen(
     run_ids = {run.run_id for run in runs}
     job_ids = {run.scheduler_id for run in runs}
     others = [
-        job
-        for job in seen.values()
-        if job.run_id not in run_ids and job.scheduler_id.rpartition("/")[2] not in job_ids
+        job for job in seen.values() if job.run_id not in run_ids and job.scheduler_id.rpartition("/")[2] not in job_ids
     ]
     await asyncio.to_thread(add, _uses_of(others, {}))
     return await log_note(hyperpod, names[0])

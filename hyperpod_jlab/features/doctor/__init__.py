@@ -2,9 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command("doctor", "Check the installation and suggest fixes.", section="Maintenance", rank=10),
-)
+COMMANDS = (Command("doctor", "Check the installation and suggest fixes.", section="Maintenance", rank=10),)
 
 ROUTES = (
     Route("get", "doctor", "read", "routes:show_examination"),

@@ -9,14 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.consoles import log_group
-from hyperpod_jlab.aws.domains import (
-    Domain,
-    Profile,
-    Space,
-    describe_domain,
-    describe_profile,
-    describe_space,
-)
+from hyperpod_jlab.aws.domains import Domain, Profile, Space, describe_domain, describe_profile, describe_space
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.network import (
     describe_interfaces,
@@ -29,12 +22,7 @@ from hyperpod_jlab.aws.network import (
 )
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.aws.session_manager import (
-    RUN_AS,
-    SessionPreferences,
-    find_run_as,
-    session_preferences,
-)
+from hyperpod_jlab.aws.session_manager import RUN_AS, SessionPreferences, find_run_as, session_preferences
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.check import CheckResult, CheckStep, fail, from_error, ok, unknown, warn
@@ -42,14 +30,7 @@ from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.core.network import (
-    NetworkAcl,
-    NetworkInterface,
-    NetworkLocation,
-    RouteTable,
-    SecurityGroup,
-    Subnet,
-)
+from hyperpod_jlab.core.network import NetworkAcl, NetworkInterface, NetworkLocation, RouteTable, SecurityGroup, Subnet
 from hyperpod_jlab.core.studio import APPS, resolve_idle_shutdown
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, LazyServices
 
@@ -103,9 +84,7 @@ class AwsEnvironment:
         if not self._services.is_open:
             return {}
         clusters = self.settings.clusters
-        return {
-            name: config for name, config in clusters.items() if self._only_cluster in {None, name}
-        }
+        return {name: config for name, config in clusters.items() if self._only_cluster in {None, name}}
 
     @property
     def settings(self) -> Settings:
@@ -125,9 +104,7 @@ class AwsEnvironment:
         if studio is None or not studio.domain_id or not studio.space:
             return None
         domain, name = studio.domain_id, studio.space
-        return await self._once(
-            "sagemaker", "space", lambda: describe_space(self.aws, domain, name)
-        )
+        return await self._once("sagemaker", "space", lambda: describe_space(self.aws, domain, name))
 
     async def domain(self) -> Domain | None:
         """The domain; None outside of Studio."""
@@ -149,9 +126,7 @@ class AwsEnvironment:
         if name is None:
             return None
         domain, domain_id = studio.domain_id, name
-        return await self._once(
-            "sagemaker", "profile", lambda: describe_profile(self.aws, domain, domain_id)
-        )
+        return await self._once("sagemaker", "profile", lambda: describe_profile(self.aws, domain, domain_id))
 
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All HyperPod clusters of the account in the region."""
@@ -204,9 +179,7 @@ class AwsEnvironment:
     async def list_interfaces(self, name: str) -> list[NetworkInterface]:
         """The network interfaces of a file system."""
         location = await self.locate_file_system(name)
-        return await self._once(
-            "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, location.interfaces)
-        )
+        return await self._once("ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, location.interfaces))
 
     async def locate_domain(self) -> NetworkLocation | None:
         """The network location of this space's applications; None outside Studio."""
@@ -219,53 +192,39 @@ class AwsEnvironment:
 
     async def locate_cluster(self, name: str) -> NetworkLocation:
         """The network location of a HyperPod cluster."""
-        return await self._once(
-            "sagemaker", f"cluster {name}", lambda: locate_cluster(self.aws, name)
-        )
+        return await self._once("sagemaker", f"cluster {name}", lambda: locate_cluster(self.aws, name))
 
     async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
         """Security groups by their ids."""
         group_ids = sorted(names)
-        return await self._once(
-            "ec2", f"groups {group_ids}", lambda: describe_security_groups(self.aws, group_ids)
-        )
+        return await self._once("ec2", f"groups {group_ids}", lambda: describe_security_groups(self.aws, group_ids))
 
     async def subnets(self, names: Iterable[str]) -> list[Subnet]:
         """Subnets by their ids."""
         subnet_ids = sorted(set(names))
-        return await self._once(
-            "ec2", f"subnets {subnet_ids}", lambda: describe_subnets(self.aws, subnet_ids)
-        )
+        return await self._once("ec2", f"subnets {subnet_ids}", lambda: describe_subnets(self.aws, subnet_ids))
 
     async def network_acls(self, subnets: Iterable[str]) -> list[NetworkAcl]:
         """The network ACLs of subnets."""
         subnet_ids = sorted(set(subnets))
-        return await self._once(
-            "ec2", f"acls {subnet_ids}", lambda: describe_network_acls(self.aws, subnet_ids)
-        )
+        return await self._once("ec2", f"acls {subnet_ids}", lambda: describe_network_acls(self.aws, subnet_ids))
 
     async def route_tables(self, vpcs: Iterable[str]) -> list[RouteTable]:
         """The route tables of VPCs."""
         vpc_ids = sorted(set(vpcs))
-        return await self._once(
-            "ec2", f"tables {vpc_ids}", lambda: describe_route_tables(self.aws, vpc_ids)
-        )
+        return await self._once("ec2", f"tables {vpc_ids}", lambda: describe_route_tables(self.aws, vpc_ids))
 
     async def _once(self, service: str, name: str, query: Callable[[], Awaitable[T]]) -> T:
         """The cached answer of a request; a service that timed out is not queried again."""
         if name not in self._results:
-            self._results[name] = self._unavailable.get(service) or await self._run_query(
-                service, query
-            )
+            self._results[name] = self._unavailable.get(service) or await self._run_query(service, query)
         cached = self._results[name]
         if isinstance(cached, HyperpodError):
             raise cached
         result: T = cached
         return result
 
-    async def _run_query(
-        self, service: str, query: Callable[[], Awaitable[T]]
-    ) -> T | HyperpodError:
+    async def _run_query(self, service: str, query: Callable[[], Awaitable[T]]) -> T | HyperpodError:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 return await query()
@@ -379,9 +338,7 @@ class StudioChecks:
             return warn(f"{evidence}; it is {domain.status}", "wait until it is InService", "admin")
         problem = f": {domain.problem}" if domain.problem else ""
         return fail(
-            f"{evidence}; it is {domain.status}{problem}",
-            "check it in the SageMaker console under Domains",
-            "admin",
+            f"{evidence}; it is {domain.status}{problem}", "check it in the SageMaker console under Domains", "admin"
         )
 
     async def _profile(self) -> CheckResult | None:
@@ -436,9 +393,7 @@ class StudioChecks:
         missing = [name for name in configured if name not in known_names]
         region = await self._environment.aws.region()
         if missing:
-            evidence = (
-                f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
-            )
+            evidence = f"the configuration has {', '.join(missing)}, but it does not exist in {region}"
             return warn(evidence, "list clusters with: hpj clusters")
         return ok(f"{', '.join(configured)}: in {region}")
 
@@ -504,34 +459,18 @@ async def _rights(environment: AwsEnvironment) -> CheckResult:
         _TestCall("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
     ]
     test_calls += await _cluster_calls(environment)
-    refusals = await asyncio.gather(
-        *(_call_refusal(environment, attempt) for attempt in test_calls)
-    )
-    missing = [
-        str(attempt.detail["action"])
-        for attempt in refusals
-        if attempt and attempt.code == "missing_right"
-    ]
-    unreachable = [
-        attempt for attempt in refusals if attempt is not None and attempt.code == "aws_unreachable"
-    ]
+    refusals = await asyncio.gather(*(_call_refusal(environment, attempt) for attempt in test_calls))
+    missing = [str(attempt.detail["action"]) for attempt in refusals if attempt and attempt.code == "missing_right"]
+    unreachable = [attempt for attempt in refusals if attempt is not None and attempt.code == "aws_unreachable"]
     if missing:
         names = [
-            feature.name
-            for feature in FEATURES
-            if any(attempt.action in missing for attempt in feature.permissions)
+            feature.name for feature in FEATURES if any(attempt.action in missing for attempt in feature.permissions)
         ]
         evidence = "; ".join(f"you do not have the permission {action}" for action in missing)
-        return warn(
-            evidence, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin"
-        )
+        return warn(evidence, f"allow what this prints: hpj admin policy {' '.join(names)}", "admin")
     if unreachable:
-        return unknown(
-            "; ".join(attempt.message for attempt in unreachable), unreachable[0].hint, "admin"
-        )
-    too_old = [
-        attempt.message for attempt in refusals if attempt and attempt.code == "boto3_too_old"
-    ]
+        return unknown("; ".join(attempt.message for attempt in unreachable), unreachable[0].hint, "admin")
+    too_old = [attempt.message for attempt in refusals if attempt and attempt.code == "boto3_too_old"]
     tried_actions = ", ".join(
         attempt.action
         for attempt, error in zip(test_calls, refusals, strict=True)
@@ -604,9 +543,7 @@ async def _run_as(environment: AwsEnvironment) -> CheckResult:
         )
     default_text = _default_user_text(preferences)
     if role is None:
-        return unknown(
-            f"only tags of roles are read, and this identity is not a role; without a tag {default_text}"
-        )
+        return unknown(f"only tags of roles are read, and this identity is not a role; without a tag {default_text}")
     try:
         # IAM has no endpoint in most VPCs: do not wait for it.
         user = await find_run_as(Aws(region, fail_fast=True), role)

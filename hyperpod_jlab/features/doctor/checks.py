@@ -104,9 +104,7 @@ def _python(python: str) -> CheckResult:
     interpreter_info = interpreter(python)
     evidence = f"{python} ({interpreter_info.version[0]}.{interpreter_info.version[1]})"
     if not interpreter_info.torch:
-        return warn(
-            f"{evidence} has no torch, which torchrun needs", f"{python} -m pip install torch"
-        )
+        return warn(f"{evidence} has no torch, which torchrun needs", f"{python} -m pip install torch")
     return ok(f"{evidence} with torch")
 
 
@@ -136,9 +134,7 @@ def _steps(services: LazyServices, name: str) -> list[CheckStep]:
     needs = (CONFIGURATION, *(item.ident for item in steps[:2] if item.group == "scheduler"))
     return [
         *steps,
-        CheckStep(
-            "cluster", "cluster", "scheduler", _scheduler_answers(services, name), needs, name
-        ),
+        CheckStep("cluster", "cluster", "scheduler", _scheduler_answers(services, name), needs, name),
         CheckStep("nodes", "nodes", "nodes", _nodes(services, name), (f"cluster:{name}",), name),
     ]
 
@@ -176,8 +172,7 @@ def _nodes(services: LazyServices, name: str) -> Callable[[], Awaitable[CheckRes
         if not unusable:
             return ok(f"{count}, none out of service")
         texts = [
-            f"{node.name} ({node.state}{f': {node.reason}' if node.reason else ''})"
-            for node in unusable[:_MAX_NODES]
+            f"{node.name} ({node.state}{f': {node.reason}' if node.reason else ''})" for node in unusable[:_MAX_NODES]
         ]
         if len(unusable) > _MAX_NODES:
             texts.append(f"{len(unusable) - _MAX_NODES} more")
@@ -257,10 +252,7 @@ class _TinyJob:
         """The rest of the output line in the log; None if it did not arrive."""
         request = LogRequest(self._run_id, follow=True)
         with contextlib.suppress(TimeoutError):
-            async with (
-                asyncio.timeout(TIMEOUT_S),
-                aclosing(self._hyperpod.logs.lines(request)) as log,
-            ):
+            async with asyncio.timeout(TIMEOUT_S), aclosing(self._hyperpod.logs.lines(request)) as log:
                 async for batch in log:
                     for line in batch:
                         if self._marker in line.line:
@@ -277,9 +269,7 @@ class _TinyJob:
                 f"it ran on {host} as uid {uid}{other_uid}; its log arrived {seconds:.1f} s after submit; {cost}, and it was removed"
             )
         run = await self._hyperpod.runs.get(self._run_id)
-        log_text = (
-            f"; its log ends with: {' / '.join(self._last_lines)}" if self._last_lines else ""
-        )
+        log_text = f"; its log ends with: {' / '.join(self._last_lines)}" if self._last_lines else ""
         reason = f": {run.status.reason}" if run.status.reason else ""
         if run.state in {"waiting", "submitting"}:
             wait_reason = await self._wait_reason()
@@ -346,13 +336,9 @@ def _lifecycle_result() -> CheckResult | None:
     updated_at = f"{status.updated:%Y-%m-%d %H:%M} UTC"
     if state == "failed":
         step = status.failed_step
-        evidence = (
-            f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
-        )
+        evidence = f"{step.name}: {step.message or 'no reason'}" if step else "no step gives a reason"
         # Other checks report what is missing; this result stays until the next start.
-        return warn(
-            f"it failed at {updated_at}: {evidence}", f"{log}; restart the space to try again"
-        )
+        return warn(f"it failed at {updated_at}: {evidence}", f"{log}; restart the space to try again")
     if state == "stopped":
         step = status.current
         evidence = f" in the step {step.name}" if step else ""

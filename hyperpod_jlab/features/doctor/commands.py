@@ -97,9 +97,7 @@ def _save(text: str, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written: {error.strerror}", hint="use another file"
-        ) from error
+        raise OutputError(f"{path} cannot be written: {error.strerror}", hint="use another file") from error
 
 
 def _first_fix(failed_checks: list[Check]) -> str | None:

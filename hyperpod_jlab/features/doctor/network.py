@@ -35,12 +35,8 @@ class NetworkChecks:
         """The steps in order."""
         needs = (CONFIGURATION, ROLE, HYPERPOD)
         return [
-            CheckStep(
-                "security-groups", "security groups", "security-groups", self._groups, needs=needs
-            ),
-            CheckStep(
-                "interfaces", "network interfaces", "interfaces", self._interfaces, needs=needs
-            ),
+            CheckStep("security-groups", "security groups", "security-groups", self._groups, needs=needs),
+            CheckStep("interfaces", "network interfaces", "interfaces", self._interfaces, needs=needs),
         ]
 
     async def _groups(self) -> CheckResult | None:
@@ -56,9 +52,7 @@ class NetworkChecks:
     async def _interfaces(self) -> CheckResult | None:
         if not self._environment.uses_aws:
             return None
-        return join_results(
-            [await self._check_interfaces(name) for name in await self._environment.file_systems()]
-        )
+        return join_results([await self._check_interfaces(name) for name in await self._environment.file_systems()])
 
     async def clients(self, name: str) -> list[NetworkLocation]:
         """The clients of a file system: this domain, and the relevant clusters that name it."""
@@ -90,9 +84,7 @@ class NetworkChecks:
         interfaces = await self._environment.list_interfaces(name)
         if not interfaces:
             return unknown(f"AWS shows no network interfaces of {name}")
-        unused_interfaces = [
-            interface.name for interface in interfaces if interface.status != "in-use"
-        ]
+        unused_interfaces = [interface.name for interface in interfaces if interface.status != "in-use"]
         if unused_interfaces:
             evidence = f"{', '.join(unused_interfaces)} of {name} are not in use"
             return fail(evidence, f"check {name} in the FSx console", "admin")
@@ -101,30 +93,20 @@ class NetworkChecks:
         for client in await self.clients(name):
             network_result = _other_network_result(name, location, client, region)
             if network_result is not None:
-                return (
-                    warn(network_result.evidence, network_result.fix, "admin")
-                    if mounted
-                    else network_result
-                )
+                return warn(network_result.evidence, network_result.fix, "admin") if mounted else network_result
         studio = self._environment.studio
         if studio is not None and studio.domain_id:
             without_group = _interfaces_without_group(studio.domain_id, interfaces)
             if without_group:
-                return await self._missing_group_result(
-                    name, studio.domain_id, without_group, mounted
-                )
+                return await self._missing_group_result(name, studio.domain_id, without_group, mounted)
         for client in await self.clients(name):
             vpc_result = await self._other_vpc(name, location, client)
             if vpc_result is not None:
                 return vpc_result
         zones = ", ".join(sorted({interface.zone for interface in interfaces if interface.zone}))
-        return ok(
-            f"{name}: {len(interfaces)} in {location.vpc}, {', '.join(location.subnets)} ({zones})"
-        )
+        return ok(f"{name}: {len(interfaces)} in {location.vpc}, {', '.join(location.subnets)} ({zones})")
 
-    async def _other_vpc(
-        self, name: str, location: NetworkLocation, client: NetworkLocation
-    ) -> CheckResult | None:
+    async def _other_vpc(self, name: str, location: NetworkLocation, client: NetworkLocation) -> CheckResult | None:
         """Whether a cluster is in another VPC, by its security groups: AWS reports no VPC for it."""
         if client.vpc is not None or not client.groups:
             return None
@@ -172,9 +154,7 @@ def join_results(results: Sequence[CheckResult]) -> CheckResult | None:
     )
 
 
-def _access_result(
-    path_text: str, access: LustreAccess, region: str, *, works: bool
-) -> CheckResult:
+def _access_result(path_text: str, access: LustreAccess, region: str, *, works: bool) -> CheckResult:
     fix = "\n".join(gap.command(region) for gap in access.missing_rules)
     evidence = "; ".join(gap.words() for gap in access.missing_rules)
     if any(not gap.is_reply for gap in access.missing_rules):
@@ -183,13 +163,9 @@ def _access_result(
         return fail(f"{path_text}: Lustre traffic is blocked: {evidence}", fix, "admin")
     if access.lists:
         prefix_lists = ", ".join(access.lists)
-        return unknown(
-            f"{path_text}: the prefix lists {prefix_lists} decide, which are not checked"
-        )
+        return unknown(f"{path_text}: the prefix lists {prefix_lists} decide, which are not checked")
     if access.missing_rules:
-        return warn(
-            f"{path_text}: connections that the servers open are blocked: {evidence}", fix, "admin"
-        )
+        return warn(f"{path_text}: connections that the servers open are blocked: {evidence}", fix, "admin")
     return ok(f"{path_text}: Lustre traffic is allowed (TCP 988, 1018-1023)")
 
 
@@ -213,15 +189,9 @@ def _other_network_result(
     return None
 
 
-def _interfaces_without_group(
-    domain: str, interfaces: Sequence[NetworkInterface]
-) -> list[NetworkInterface]:
+def _interfaces_without_group(domain: str, interfaces: Sequence[NetworkInterface]) -> list[NetworkInterface]:
     required_group = f"{_INBOUND}{domain}"
-    return [
-        interface
-        for interface in interfaces
-        if required_group not in {title for _, title in interface.groups}
-    ]
+    return [interface for interface in interfaces if required_group not in {title for _, title in interface.groups}]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -267,14 +237,10 @@ class SubnetChecks:
         ]
 
     async def _acls(self) -> CheckResult | None:
-        return join_results(
-            [await self._check_acls(route_pair) async for route_pair in self._paths()]
-        )
+        return join_results([await self._check_acls(route_pair) async for route_pair in self._paths()])
 
     async def _routes(self) -> CheckResult | None:
-        return join_results(
-            [await self._check_routes(route_pair) async for route_pair in self._paths()]
-        )
+        return join_results([await self._check_routes(route_pair) async for route_pair in self._paths()])
 
     async def _paths(self) -> AsyncIterator[_SubnetPath]:
         if not self._environment.uses_aws:
@@ -284,11 +250,7 @@ class SubnetChecks:
                 yield await self._path(name, client)
 
     async def _path(self, name: str, client: NetworkLocation) -> _SubnetPath:
-        servers = {
-            interface.subnet
-            for interface in await self._environment.list_interfaces(name)
-            if interface.subnet
-        }
+        servers = {interface.subnet for interface in await self._environment.list_interfaces(name) if interface.subnet}
         subnet_ids = servers | set(client.subnets)
         by_name = (
             {interface.name: interface for interface in await self._environment.subnets(subnet_ids)}
@@ -299,9 +261,7 @@ class SubnetChecks:
             (by_name[client_subnet], by_name[server_subnet])
             for client_subnet in client.subnets
             for server_subnet in sorted(servers)
-            if client_subnet != server_subnet
-            and client_subnet in by_name
-            and server_subnet in by_name
+            if client_subnet != server_subnet and client_subnet in by_name and server_subnet in by_name
         ]
         works = client.title.startswith("the domain") and await self._environment.is_mounted(name)
         unknown_subnets = tuple(sorted(subnet_ids - by_name.keys()))
@@ -325,9 +285,7 @@ class SubnetChecks:
     async def _check_routes(self, path: _SubnetPath) -> CheckResult:
         if not path.pairs:
             return _unknown_subnets_result(path)
-        tables = await self._environment.route_tables(
-            {subnet.vpc for pair in path.pairs for subnet in pair}
-        )
+        tables = await self._environment.route_tables({subnet.vpc for pair in path.pairs for subnet in pair})
         missing = [subnet for pair in path.pairs for subnet in find_missing_routes(*pair, tables)]
         if not missing:
             return ok(f"{path.words}: routes exist in both directions")
@@ -336,9 +294,7 @@ class SubnetChecks:
         return _blocked_result(path, missing, fix)
 
 
-def _blocked_result(
-    path: _SubnetPath, problems: list[ClosedPorts] | list[MissingRoute], fix: str
-) -> CheckResult:
+def _blocked_result(path: _SubnetPath, problems: list[ClosedPorts] | list[MissingRoute], fix: str) -> CheckResult:
     evidence = "; ".join(dict.fromkeys(problem.words() for problem in problems))
     if path.works:
         return warn(f"{path.words}: it is mounted, but {evidence}", fix, "admin")

@@ -114,9 +114,7 @@ def _to_examination(examination: Examination | None) -> DoctorExamination:
         state=examination.state,
         begun_at=examination.begun_at,
         ended_at=examination.ended_at,
-        step=None
-        if step is None
-        else DoctorStep(step.key, step.about, step.title, step.name, step.group, step.stage),
+        step=None if step is None else DoctorStep(step.key, step.about, step.title, step.name, step.group, step.stage),
         checks=tuple(examination.checks),
         stages=path_of(examination.checks),
         problem=examination.problem,

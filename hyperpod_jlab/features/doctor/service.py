@@ -21,19 +21,8 @@ from hyperpod_jlab import contributions
 from hyperpod_jlab.core.check import GROUPS, Check, CheckStep, Level
 from hyperpod_jlab.core.config import LOCAL
 from hyperpod_jlab.core.errors import USER_INFO, ConflictError, HyperpodError, InternalError
-from hyperpod_jlab.features.doctor.aws import (
-    AwsEnvironment,
-    StudioChecks,
-    rights_steps,
-    run_as_steps,
-)
-from hyperpod_jlab.features.doctor.checks import (
-    cluster_steps,
-    first_steps,
-    job_steps,
-    lifecycle_steps,
-    local_steps,
-)
+from hyperpod_jlab.features.doctor.aws import AwsEnvironment, StudioChecks, rights_steps, run_as_steps
+from hyperpod_jlab.features.doctor.checks import cluster_steps, first_steps, job_steps, lifecycle_steps, local_steps
 from hyperpod_jlab.features.doctor.models import CheckChain, LazyServices, OnStep
 from hyperpod_jlab.features.doctor.network import NetworkChecks, SubnetChecks
 from hyperpod_jlab.features.doctor.storage import MountChecks, partition_steps
@@ -54,9 +43,7 @@ class DoctorRequest:
     aws: bool = False
 
 
-async def examine(
-    request: DoctorRequest | None = None, on_step: OnStep | None = None
-) -> AsyncIterator[Check]:
+async def examine(request: DoctorRequest | None = None, on_step: OnStep | None = None) -> AsyncIterator[Check]:
     """All checks, each as soon as it is done. Dependents of a failed check are reported as not checked.
 
     Args:
@@ -185,9 +172,7 @@ class Examinations:
         if self._last is not None and self._last.state == "running":
             if self._last.request != request:
                 raise ConflictError(
-                    "checks are already running",
-                    code="examination_running",
-                    hint="wait for their end, or stop them",
+                    "checks are already running", code="examination_running", hint="wait for their end, or stop them"
                 )
             return self._last
         number = self._last.number + 1 if self._last else 1
@@ -248,9 +233,7 @@ _SECRETS = (
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),  # JSON web tokens
     USER_INFO,
     re.compile(r"(?i)\bBearer\s+[\w.~+/=-]{8,}"),
-    re.compile(
-        r"(?i)(?:password|passwd|secret|token|api[_-]?key|signature|credential)s?\s*[=:]\s*[^\s,;'\"]{4,}"
-    ),
+    re.compile(r"(?i)(?:password|passwd|secret|token|api[_-]?key|signature|credential)s?\s*[=:]\s*[^\s,;'\"]{4,}"),
 )
 """Patterns of secrets in any output."""
 
@@ -259,12 +242,7 @@ _SECRET_NAME = re.compile(r"(?i)token|secret|passw|credential|api_?key|access_?k
 
 _HOME_PATHS = re.compile(r"(?<![\w.-])(/home|/Users)/([^/\s,;:'\"]+)")
 
-_LEVEL_LABELS: dict[Level, str] = {
-    "ok": "ok",
-    "warn": "warning",
-    "fail": "failed",
-    "unknown": "could not be checked",
-}
+_LEVEL_LABELS: dict[Level, str] = {"ok": "ok", "warn": "warning", "fail": "failed", "unknown": "could not be checked"}
 
 
 def report(checks: Sequence[Check], *, now: datetime | None = None) -> str:
@@ -323,12 +301,7 @@ def _count_lines(checks: Sequence[Check]) -> Iterator[str]:
 def _tasks(title: str, checks: Iterable[Check], responsible: str) -> Iterator[str]:
     """The tasks of one person; failures come first."""
     levels: tuple[Level, ...] = ("fail", "warn", "unknown")
-    selected = [
-        check
-        for level in levels
-        for check in checks
-        if check.level == level and check.who == responsible
-    ]
+    selected = [check for level in levels for check in checks if check.level == level and check.who == responsible]
     if not selected:
         return
     yield f"## {title}"

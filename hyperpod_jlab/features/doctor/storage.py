@@ -113,15 +113,8 @@ class MountChecks:
                 "restart the space; if it does not start, fix the security groups and network interfaces above",
             )
         profile = await self._environment.or_none(self._environment.profile())
-        own_systems = (
-            ()
-            if space.shared
-            else (*domain.file_systems, *(profile.file_systems if profile else ()))
-        )
-        allowed = {
-            item
-            for item, _ in (*own_systems, *(domain.shared_file_systems if space.shared else ()))
-        }
+        own_systems = () if space.shared else (*domain.file_systems, *(profile.file_systems if profile else ()))
+        allowed = {item for item, _ in (*own_systems, *(domain.shared_file_systems if space.shared else ()))}
         region = await self._environment.aws.region()
         if name in allowed:
             return warn(
@@ -129,10 +122,7 @@ class MountChecks:
                 _add_to_space_command(region, domain.name, space, name),
             )
         if space.shared or profile is None:
-            owner, settings_name = (
-                "the domain",
-                "DefaultSpaceSettings" if space.shared else "user profile",
-            )
+            owner, settings_name = ("the domain", "DefaultSpaceSettings" if space.shared else "user profile")
             return warn(
                 f"{evidence}: {owner} does not offer it",
                 f"add it to CustomFileSystemConfigs of the {settings_name}",
@@ -164,27 +154,16 @@ class MountChecks:
 
     def _mount_of(self, root: Path) -> LustreMount | None:
         point = mount_of(root).point
-        return next(
-            (mount for mount in reversed(self._environment.mounts) if str(mount.point) == point),
-            None,
-        )
+        return next((mount for mount in reversed(self._environment.mounts) if str(mount.point) == point), None)
 
-    def _compare(
-        self, name: str, cluster: HyperpodCluster, root: Path, mount: LustreMount | None
-    ) -> CheckResult:
+    def _compare(self, name: str, cluster: HyperpodCluster, root: Path, mount: LustreMount | None) -> CheckResult:
         """Compare the partition with the mounts of the cluster's instances."""
         storage = next(
-            (
-                storage_item
-                for storage_item in cluster.storage
-                if mount and is_mount_of(mount, storage_item)
-            ),
-            None,
+            (storage_item for storage_item in cluster.storage if mount and is_mount_of(mount, storage_item)), None
         )
         if mount is None or storage is None:
             cluster_systems = ", ".join(
-                file_system_of(storage_item.dns_name) or storage_item.dns_name
-                for storage_item in cluster.storage
+                file_system_of(storage_item.dns_name) or storage_item.dns_name for storage_item in cluster.storage
             )
             local_mount = next(
                 (
@@ -202,15 +181,11 @@ class MountChecks:
             )
         return self._compare_folders(name, root, mount, storage)
 
-    def _compare_folders(
-        self, name: str, root: Path, mount: LustreMount, storage: LustreStorage
-    ) -> CheckResult:
+    def _compare_folders(self, name: str, root: Path, mount: LustreMount, storage: LustreStorage) -> CheckResult:
         folder_path = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
         name_in_cluster = file_system_of(storage.dns_name) or storage.mount_name
         evidence = f"{root} is /{folder_path} of {name_in_cluster}"
-        configured_path = self._services.hyperpod.settings.clusters[name].storage_on_hosts(
-            str(root)
-        )
+        configured_path = self._services.hyperpod.settings.clusters[name].storage_on_hosts(str(root))
         if storage.path is None or configured_path is None:
             return ok(f"{evidence}, which the nodes also mount")
         by_aws = str(PurePosixPath(storage.path) / folder_path)
@@ -228,8 +203,7 @@ def _mount_text(mount: LustreMount) -> str:
 
 def _add_to_space_command(region: str, domain: str, space: Space, name: str) -> str:
     all_systems = ",".join(
-        f"{{FSxLustreFileSystem={{FileSystemId={file_system}}}}}"
-        for file_system in (*space.file_systems, name)
+        f"{{FSxLustreFileSystem={{FileSystemId={file_system}}}}}" for file_system in (*space.file_systems, name)
     )
     return (
         f"stop the space's application, then: aws sagemaker update-space --region {region} --domain-id {domain} "
@@ -277,9 +251,7 @@ def partition_steps(services: LazyServices) -> list[CheckStep]:
         CheckStep("privacy", "privacy", "partition", privacy, needs=needs),
         CheckStep("layout", "layout", "partition", look(_layout), needs=needs),
         CheckStep("writing", "writing", "partition", look(_check_writing), needs=needs),
-        CheckStep(
-            "room", "room", "partition", look(lambda target: _check_space(target.root)), needs=needs
-        ),
+        CheckStep("room", "room", "partition", look(lambda target: _check_space(target.root)), needs=needs),
         CheckStep("runs", "runs", "partition", runs, needs=needs),
     ]
 
@@ -306,9 +278,7 @@ def _mode(partition: Partition) -> CheckResult:
             f"chmod 700 {partition.folder}, or set shared = true under [storage] if this is intended",
         )
     evidence = (
-        "a private folder that all users of the partition can read"
-        if partition.shared
-        else "private to this user"
+        "a private folder that all users of the partition can read" if partition.shared else "private to this user"
     )
     return ok(f"{evidence} (mode {mode:04o}, owner {status.st_uid})")
 
@@ -319,9 +289,7 @@ def _parents(partition: Partition) -> CheckResult:
         parent_folders = ancestor_folders(partition.root)
     except OSError as error:
         return fail(f"{partition.root} cannot be checked: {error.strerror}", "see the storage step")
-    evidence = ", ".join(
-        f"{parent.path} (owner {parent.uid}, mode {parent.mode:04o})" for parent in parent_folders
-    )
+    evidence = ", ".join(f"{parent.path} (owner {parent.uid}, mode {parent.mode:04o})" for parent in parent_folders)
     bad = [parent for parent in parent_folders if parent.problem is not None]
     for parent in bad:
         problem_text = f"another user can replace your runs: {parent.path} {parent.reason}"
@@ -374,9 +342,7 @@ def _check_writing(partition: Partition) -> CheckResult:
         try:
             os.link(first, second)
         except OSError as error:
-            return warn(
-                f"works, but without hard links ({error.strerror}): each submit copies all code"
-            )
+            return warn(f"works, but without hard links ({error.strerror}): each submit copies all code")
         second.rename(first)
     except OSError as error:
         return fail(
@@ -416,7 +382,5 @@ async def _runs(hyperpod: Hyperpod) -> CheckResult:
     evidence = f"{len(runs)} runs on the partition"
     if damaged:
         sample = ", ".join(damaged[:3]) + (", ..." if len(damaged) > 3 else "")
-        return warn(
-            f"{evidence}, {len(damaged)} cannot be read: {sample}", "list runs with: hpj runs"
-        )
+        return warn(f"{evidence}, {len(damaged)} cannot be read: {sample}", "list runs with: hpj runs")
     return ok(evidence)

@@ -2,9 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command("events", "List the events of a HyperPod cluster.", section="Clusters", rank=40),
-)
+COMMANDS = (Command("events", "List the events of a HyperPod cluster.", section="Clusters", rank=40),)
 
 ROUTES = (
     Route("get", "clusters/{cluster}/events", "read", "routes:list_events"),

@@ -10,22 +10,10 @@ import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import (
-    format_moment,
-    page_options,
-    print_fields,
-    print_json,
-    show_list,
-)
+from hyperpod_jlab.cli.output import format_moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam, cluster_argument, region_option
 from hyperpod_jlab.core.cluster import Rows
-from hyperpod_jlab.core.events import (
-    EVENT_LEVELS,
-    EVENT_RESOURCES,
-    EventFilter,
-    merge_duplicates,
-    newest_first,
-)
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, EventFilter, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import cluster_events
 
 if TYPE_CHECKING:
@@ -53,23 +41,13 @@ _TITLES = ("TIME", "LEVEL", "RESOURCE", "GROUP", "INSTANCE", "EVENT", "DESCRIPTI
 )
 @cluster_argument
 @region_option
+@click.option("--level", type=click.Choice(EVENT_LEVELS), help="Show only events of this level or a higher one.")
 @click.option(
-    "--level",
-    type=click.Choice(EVENT_LEVELS),
-    help="Show only events of this level or a higher one.",
-)
-@click.option(
-    "--of",
-    "resource",
-    type=click.Choice(tuple(EVENT_RESOURCES)),
-    help="Show only events of this kind of resource.",
+    "--of", "resource", type=click.Choice(tuple(EVENT_RESOURCES)), help="Show only events of this kind of resource."
 )
 @click.option("--group", metavar="NAME", help="Show only events of this instance group.")
 @click.option(
-    "--node",
-    "instance",
-    metavar="ID",
-    help="Show only events of this instance, or of those whose ids begin like this.",
+    "--node", "instance", metavar="ID", help="Show only events of this instance, or of those whose ids begin like this."
 )
 @click.option(
     "--since",
@@ -80,12 +58,7 @@ _TITLES = ("TIME", "LEVEL", "RESOURCE", "GROUP", "INSTANCE", "EVENT", "DESCRIPTI
 @click.option("--event", metavar="ID", help="Show the details of this event.")
 @page_options
 def events(
-    cluster: str | None,
-    region: str | None,
-    event: str | None,
-    limit: int | None,
-    cursor: str | None,
-    **options: Any,
+    cluster: str | None, region: str | None, event: str | None, limit: int | None, cursor: str | None, **options: Any
 ) -> None:
     """List events, or show one."""
     if event is not None:
@@ -99,16 +72,12 @@ def events(
         cached, notes = await events.events(resolved.aws_name, wait=float("inf"))
         if cached.problem is not None:
             raise cached.problem
-        return Rows(
-            merge_duplicates(newest_first(filter(event_filter.matches, cached.rows))), notes
-        )
+        return Rows(merge_duplicates(newest_first(filter(event_filter.matches, cached.rows))), notes)
 
     show_list("events", _TITLES, with_services(read, asking=True), _row, (limit, cursor))
 
 
-async def _find(
-    services: Hyperpod, cluster: str | None, region: str | None, event: str
-) -> ClusterEvent:
+async def _find(services: Hyperpod, cluster: str | None, region: str | None, event: str) -> ClusterEvent:
     resolved = await services.clusters.resolve_hyperpod(cluster, region)
     return await cluster_events(services, resolved.region).event(resolved.aws_name, event)
 

@@ -10,13 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hyperpod_jlab.clusters.routes import AwsAged, LiveTableQuery, aws_freshness
-from hyperpod_jlab.core.events import (
-    ClusterEvent,
-    EventFilter,
-    EventRow,
-    merge_duplicates,
-    newest_first,
-)
+from hyperpod_jlab.core.events import ClusterEvent, EventFilter, EventRow, merge_duplicates, newest_first
 from hyperpod_jlab.features.events.service import cluster_events
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, build_page
@@ -51,9 +45,7 @@ async def list_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodE
     """List the events of a HyperPod cluster, newest first."""
     services = await call.hyperpod()
     resolved = await services.clusters.resolve_hyperpod(cluster)
-    cached, notes = await cluster_events(services, resolved.region).events(
-        resolved.aws_name, refresh=query.refresh
-    )
+    cached, notes = await cluster_events(services, resolved.region).events(resolved.aws_name, refresh=query.refresh)
     events = await asyncio.to_thread(newest_first, cached.rows)
     page = await asyncio.to_thread(_page, events, query)
     return HyperpodEvents(

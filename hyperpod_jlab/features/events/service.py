@@ -42,10 +42,7 @@ class ClusterEvents:
         cached: CachedRows[ClusterEvent] = await self._cache.get(
             cluster, lambda load: self._read(load, cluster), refresh=refresh, wait=wait
         )
-        rows = [
-            replace(event, reason=self._reasons.get(event.event_id, event.reason))
-            for event in cached.rows
-        ]
+        rows = [replace(event, reason=self._reasons.get(event.event_id, event.reason)) for event in cached.rows]
         is_full = len(rows) >= MAX_EVENTS
         notes = [f"AWS keeps the newest {MAX_EVENTS} events of a cluster"] if is_full else []
         return replace(cached, rows=rows), notes
@@ -98,6 +95,4 @@ class ClusterEvents:
 
 def cluster_events(services: Hyperpod, region: str | None) -> ClusterEvents:
     """The events of HyperPod clusters of a region; shared by all callers."""
-    return services.get_or_make(
-        ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region))
-    )
+    return services.get_or_make(ClusterEvents, region, lambda: ClusterEvents(services.hyperpod_clusters(region)))

@@ -33,25 +33,14 @@ _PORT = click.IntRange(1, 65_535)
 
 
 @click.command(
-    cls=HpjCommand,
-    help=_HELP,
-    examples=("hpj forward last 6006", "hpj forward last 8000 --node 1 --local-port 9000"),
+    cls=HpjCommand, help=_HELP, examples=("hpj forward last 6006", "hpj forward last 8000 --node 1 --local-port 9000")
 )
 @click.argument("run", type=RUN)
 @click.argument("port", type=_PORT, metavar="PORT")
 @click.option(
-    "--node",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Number of the node, starting at 0. Default: 0.",
+    "--node", type=click.IntRange(min=0), default=0, metavar="N", help="Number of the node, starting at 0. Default: 0."
 )
-@click.option(
-    "--local-port",
-    type=_PORT,
-    metavar="PORT",
-    help="Port on this machine. Default: a free port.",
-)
+@click.option("--local-port", type=_PORT, metavar="PORT", help="Port on this machine. Default: a free port.")
 def forward(run: str, port: int, node: int, local_port: int | None) -> None:
     """Forward a port."""
     with_services(lambda hyperpod: _forward(hyperpod, run, node, port, local_port or 0))

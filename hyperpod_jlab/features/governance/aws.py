@@ -8,13 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.features.governance.models import (
-    Allocation,
-    ClusterPolicy,
-    PriorityClass,
-    TeamQuota,
-    in_order,
-)
+from hyperpod_jlab.features.governance.models import Allocation, ClusterPolicy, PriorityClass, TeamQuota, in_order
 
 
 async def list_quotas(aws: Aws, arn: str) -> list[TeamQuota]:
@@ -50,9 +44,7 @@ async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
     policies = []
     async for page in aws.pages("sagemaker", "ListClusterSchedulerConfigs", ClusterArn=arn):
         for item in page.get("ClusterSchedulerConfigSummaries", []):
-            policy = ClusterPolicy(
-                str(item["ClusterSchedulerConfigId"]), str(item["Name"]), str(item["Status"])
-            )
+            policy = ClusterPolicy(str(item["ClusterSchedulerConfigId"]), str(item["Name"]), str(item["Status"]))
             try:
                 policies.append(await _describe(aws, policy))
             except NotFoundError:  # deleted after it was listed
@@ -63,11 +55,7 @@ async def list_policies(aws: Aws, arn: str) -> list[ClusterPolicy]:
 
 
 async def _describe(aws: Aws, policy: ClusterPolicy) -> ClusterPolicy:
-    response = await aws.call(
-        "sagemaker",
-        "DescribeClusterSchedulerConfig",
-        ClusterSchedulerConfigId=policy.policy_id,
-    )
+    response = await aws.call("sagemaker", "DescribeClusterSchedulerConfig", ClusterSchedulerConfigId=policy.policy_id)
     rules = response.get("SchedulerConfig") or {}
     return replace(
         policy,
@@ -75,8 +63,7 @@ async def _describe(aws: Aws, policy: ClusterPolicy) -> ClusterPolicy:
         fair_share=rules.get("FairShare"),
         idle_sharing=rules.get("IdleResourceSharing"),
         priorities=in_order(
-            PriorityClass(str(item["Name"]), int(item["Weight"]))
-            for item in rules.get("PriorityClasses") or ()
+            PriorityClass(str(item["Name"]), int(item["Weight"])) for item in rules.get("PriorityClasses") or ()
         ),
         reason=response.get("FailureReason"),
     )

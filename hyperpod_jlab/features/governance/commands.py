@@ -18,12 +18,7 @@ from hyperpod_jlab.features.governance.service import read_joined_governance
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Quota
-    from hyperpod_jlab.features.governance.models import (
-        Allocation,
-        ClusterPolicy,
-        Governance,
-        TeamQuota,
-    )
+    from hyperpod_jlab.features.governance.models import Allocation, ClusterPolicy, Governance, TeamQuota
     from hyperpod_jlab.run.services import Hyperpod
 
 _TITLES = (
@@ -44,11 +39,7 @@ The usage is shown only if the cluster is configured.
 """
 
 
-@click.command(
-    cls=HpjCommand,
-    help=_HELP,
-    examples=("hpj quotas research-eks", "hpj quotas research-eks --json"),
-)
+@click.command(cls=HpjCommand, help=_HELP, examples=("hpj quotas research-eks", "hpj quotas research-eks --json"))
 @cluster_argument
 @region_option
 def quotas(cluster: str | None, region: str | None) -> None:
@@ -77,8 +68,7 @@ def _print_policy(policy: ClusterPolicy) -> None:
         parts.append(f"sharing of unallocated resources {policy.idle_sharing.lower()}")
     print(printable(", ".join(parts)))
     rows = [
-        (priority.name, str(priority.weight), f"{PRIORITY_LABEL}: {priority.label}")
-        for priority in policy.priorities
+        (priority.name, str(priority.weight), f"{PRIORITY_LABEL}: {priority.label}") for priority in policy.priorities
     ]
     print_table(Table(("PRIORITY", "WEIGHT", "LABEL"), rows))
 
@@ -122,11 +112,7 @@ def _allocation(allocation: Allocation) -> str:
         )
         if amount is not None
     ]
-    head = (
-        allocation.instance_type
-        if allocation.count is None
-        else f"{allocation.count} {allocation.instance_type}"
-    )
+    head = allocation.instance_type if allocation.count is None else f"{allocation.count} {allocation.instance_type}"
     return " ".join([head, *parts])
 
 

@@ -17,10 +17,6 @@ class ClusterGovernance(AwsAged, Governance):
 
 async def show_governance(call: Call, cluster: str, query: LiveQuery) -> ClusterGovernance:
     """Get the task governance of a HyperPod cluster on EKS, with its usage if the cluster is configured."""
-    cached, loading = await read_joined_governance(
-        await call.hyperpod(), cluster, refresh=query.refresh
-    )
+    cached, loading = await read_joined_governance(await call.hyperpod(), cluster, refresh=query.refresh)
     governance = cached.rows[0]
-    return ClusterGovernance(
-        **{**vars(governance), **vars(aws_freshness(cached, governance.notes, loading=loading))}
-    )
+    return ClusterGovernance(**{**vars(governance), **vars(aws_freshness(cached, governance.notes, loading=loading))})

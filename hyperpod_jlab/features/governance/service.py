@@ -9,12 +9,7 @@ from dataclasses import replace
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.cache import CachedRows
 from hyperpod_jlab.core.cluster import Queue
-from hyperpod_jlab.core.errors import (
-    HyperpodError,
-    NotFoundError,
-    UnreachableError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, UnreachableError, UnsupportedError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
@@ -65,9 +60,7 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
     return Governance(cluster.name, tuple(explained_quotas), tuple(policies), tuple(notes))
 
 
-def with_usage(
-    governance: Governance, queues: Sequence[Queue] | HyperpodError | None
-) -> Governance:
+def with_usage(governance: Governance, queues: Sequence[Queue] | HyperpodError | None) -> Governance:
     """Governance with the usage according to Kueue.
 
     Args:
@@ -85,9 +78,7 @@ def with_usage(
     return replace(governance, quotas=with_use(governance.quotas, queues))
 
 
-async def _explain_failures(
-    aws: Aws, quotas: Sequence[TeamQuota]
-) -> tuple[list[TeamQuota], list[str]]:
+async def _explain_failures(aws: Aws, quotas: Sequence[TeamQuota]) -> tuple[list[TeamQuota], list[str]]:
     """The quotas with the reasons of failures, and notes where AWS could not give them."""
     failed_quotas = [quota for quota in quotas if quota.failed][:_MAX_FAILURES]
     failures = await asyncio.gather(
@@ -151,17 +142,13 @@ async def read_joined_governance(
     """
     resolved = await services.clusters.resolve_hyperpod(cluster, region)
     aws = services.hyperpod_clusters(resolved.region)
-    cached = await aws.read_for_cluster(
-        "governance", resolved.aws_name, read_governance, refresh=refresh
-    )
+    cached = await aws.read_for_cluster("governance", resolved.aws_name, read_governance, refresh=refresh)
     queues = await _queues(services, await aws.describe(resolved.aws_name), wait)
     rows = [with_usage(governance, queues) for governance in cached.rows]
     return replace(cached, rows=rows), isinstance(queues, SlowSchedulerError)
 
 
-async def _queues(
-    services: Hyperpod, cluster: HyperpodCluster, wait: float
-) -> Sequence[Queue] | HyperpodError | None:
+async def _queues(services: Hyperpod, cluster: HyperpodCluster, wait: float) -> Sequence[Queue] | HyperpodError | None:
     """Kueue's queues if the cluster is configured, or why they are missing."""
     if not cluster.configured_as:
         return None

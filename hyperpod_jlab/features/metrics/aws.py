@@ -96,20 +96,13 @@ class MetricQuery:
     dimensions: Dimensions
 
 
-def build_queries(
-    sources: Mapping[str, Source], namespace: str, dimensions: Mapping[str, str]
-) -> list[MetricQuery]:
+def build_queries(sources: Mapping[str, Source], namespace: str, dimensions: Mapping[str, str]) -> list[MetricQuery]:
     """Metrics of one thing."""
     dimension_pairs = tuple(sorted(dimensions.items()))
-    return [
-        MetricQuery(METRICS[name], source, namespace, dimension_pairs)
-        for name, source in sources.items()
-    ]
+    return [MetricQuery(METRICS[name], source, namespace, dimension_pairs) for name, source in sources.items()]
 
 
-async def read_series(
-    aws: Aws, queries: Sequence[MetricQuery], window: TimeRange
-) -> list[TimeSeries]:
+async def read_series(aws: Aws, queries: Sequence[MetricQuery], window: TimeRange) -> list[TimeSeries]:
     """The time series of each metric, in the requested order; without points if CloudWatch does not have it.
 
     Raises:
@@ -132,14 +125,8 @@ async def nodes_with_metrics(aws: Aws, eks: str) -> dict[str, dict[str, str]]:
         HyperpodError: See `aws.errors`.
     """
     nodes: dict[str, dict[str, str]] = {}
-    filters = [
-        {"Name": "ClusterName", "Value": eks},
-        {"Name": "InstanceId"},
-        {"Name": "NodeName"},
-    ]
-    async for page in _metrics(
-        aws, Namespace=INSIGHTS, MetricName=_PROBE_METRIC, Dimensions=filters
-    ):
+    filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "InstanceId"}, {"Name": "NodeName"}]
+    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=_PROBE_METRIC, Dimensions=filters):
         for metric in page:
             dimensions = {pair["Name"]: pair["Value"] for pair in metric["Dimensions"]}
             nodes[dimensions["InstanceId"].removeprefix(_NODE_NAME)] = dimensions
@@ -156,17 +143,12 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
     """
     names = {source.name for source in NODE_METRICS.values()}
     by_name: dict[str, Dimensions] = {}
-    filters = [
-        {"Name": "ClusterName", "Value": eks},
-        {"Name": "NodeName", "Value": f"{_NODE_NAME}{instance}"},
-    ]
+    filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "NodeName", "Value": f"{_NODE_NAME}{instance}"}]
     async for page in _metrics(aws, Namespace=INSIGHTS, Dimensions=filters):
         for metric in page:
-            dimensions = tuple(
-                sorted((pair["Name"], pair["Value"]) for pair in metric["Dimensions"])
-            )
+            dimensions = tuple(sorted((pair["Name"], pair["Value"]) for pair in metric["Dimensions"]))
             if metric["MetricName"] in names and {name for name, _ in dimensions} == {
-                *("ClusterName", "InstanceId", "NodeName"),
+                *("ClusterName", "InstanceId", "NodeName")
             }:
                 by_name[metric["MetricName"]] = dimensions
     return by_name
@@ -202,10 +184,7 @@ async def _read(aws: Aws, queries: Sequence[MetricQuery], window: TimeRange) -> 
             break
         token = {"NextToken": page["NextToken"]}
     return [
-        TimeSeries(
-            query.metric,
-            tuple((t, v * query.source.factor) for t, v in sorted(points[_id(index)].items())),
-        )
+        TimeSeries(query.metric, tuple((t, v * query.source.factor) for t, v in sorted(points[_id(index)].items())))
         for index, query in enumerate(queries)
     ]
 

@@ -14,12 +14,7 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.naming import find_run
-from hyperpod_jlab.cli.numbers import (
-    format_alarm,
-    format_number,
-    format_progress,
-    sparkline,
-)
+from hyperpod_jlab.cli.numbers import format_alarm, format_number, format_progress, sparkline
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER, RUN, AgeParam, region_option
 from hyperpod_jlab.cli.terminal import is_terminal, printable
@@ -31,11 +26,7 @@ from hyperpod_jlab.features.metrics.service import NODE_TABLE_METRICS, node_metr
 from hyperpod_jlab.run.resources import read_resources
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.features.metrics.models import (
-        MetricSet,
-        TimeRange,
-        TimeSeries,
-    )
+    from hyperpod_jlab.features.metrics.models import MetricSet, TimeRange, TimeSeries
     from hyperpod_jlab.run.metrics import MetricSeries, MetricSummary
     from hyperpod_jlab.run.resources import ResourceSeries, RunResources
     from hyperpod_jlab.run.services import Hyperpod
@@ -72,15 +63,10 @@ _EXAMPLES = (
     type=CLUSTER,
     help="Show this HyperPod cluster instead of a run: its name in the configuration, or its name or ARN in AWS.",
 )
-@click.option(
-    "--node", metavar="NODE", help="Show only this node: its instance id or its name in Kubernetes."
-)
+@click.option("--node", metavar="NODE", help="Show only this node: its instance id or its name in Kubernetes.")
 @click.option("--by-node", is_flag=True, help="For a cluster: show one row for each node.")
 @click.option(
-    "--attempt",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="For a run: show only this attempt. Default: all.",
+    "--attempt", type=click.IntRange(min=1), metavar="N", help="For a run: show only this attempt. Default: all."
 )
 @click.option(
     "--since",
@@ -119,9 +105,7 @@ def metrics(run: str | None, **options: Any) -> None:
         _show_run(run, chosen)
         return
     if chosen.names or chosen.ranks or chosen.last:
-        raise InvalidInputError(
-            "--name, --rank and --last can be used only with a run", code="usage"
-        )
+        raise InvalidInputError("--name, --rank and --last can be used only with a run", code="usage")
     if chosen.cluster is None:
         raise InvalidInputError(
             "give a run, or a HyperPod cluster with --cluster",
@@ -153,9 +137,7 @@ def _check(node: str | None, by_node: bool, limit: int | None) -> None:
     if by_node and node is not None:
         raise InvalidInputError("give --node or --by-node, not both", code="usage")
     if limit is not None and not by_node:
-        raise InvalidInputError(
-            "--limit can be used only with --by-node", code="usage", detail={"field": "limit"}
-        )
+        raise InvalidInputError("--limit can be used only with --by-node", code="usage", detail={"field": "limit"})
 
 
 def _check_run(chosen: _Options) -> None:
@@ -201,9 +183,7 @@ def _show_run(text: str, chosen: _Options) -> None:
         series = [one for one in series if chosen.attempt in {None, one.attempt}]
         if chosen.last:
             series = [replace(one, points=one.points[-1:]) for one in series]
-        resources = await asyncio.to_thread(
-            read_resources, hyperpod.runs.bundle(run_id), chosen.attempt
-        )
+        resources = await asyncio.to_thread(read_resources, hyperpod.runs.bundle(run_id), chosen.attempt)
         ended = run.status.ended
         missing = printed.explain_missing(chosen.names, chosen.ranks, chosen.attempt, ended=ended)
         # A rank or an attempt that prints nothing may have used something.
@@ -256,16 +236,7 @@ def _print_series(series: Sequence[MetricSeries], empty: str, *, is_last: bool) 
                 sparkline(values, min(finite), max(finite), _chart_width()) if finite else "",
             )
         )
-    titles: tuple[str, ...] = (
-        "NUMBER",
-        "RANK",
-        "ATTEMPT",
-        "STEP",
-        "LAST",
-        "LOWEST",
-        "HIGHEST",
-        "COURSE",
-    )
+    titles: tuple[str, ...] = ("NUMBER", "RANK", "ATTEMPT", "STEP", "LAST", "LOWEST", "HIGHEST", "COURSE")
     if is_last:
         titles, rows = titles[:_LAST_COLUMNS], [row[:_LAST_COLUMNS] for row in rows]
     print_table(Table(titles, rows, empty=empty))
@@ -324,9 +295,7 @@ def _show(measured: MetricSet) -> None:
         (
             course.metric.name,
             *(_value(course, value) for value in _figures(course)),
-            sparkline(
-                _values_by_period(course, window), 0.0, _chart_maximum(course), _chart_width()
-            ),
+            sparkline(_values_by_period(course, window), 0.0, _chart_maximum(course), _chart_width()),
             course.metric.meaning,
         )
         for course in measured.courses.values()
@@ -346,11 +315,7 @@ def _show_nodes(metric_sets: Sequence[MetricSet]) -> None:
         print_list("nodes", metric_sets, None)
         return
     rows = [
-        (
-            metric_set.node or "-",
-            *(_last(metric_set, name) for name in NODE_TABLE_METRICS),
-            _node_course(metric_set),
-        )
+        (metric_set.node or "-", *(_last(metric_set, name) for name in NODE_TABLE_METRICS), _node_course(metric_set))
         for metric_set in metric_sets
     ]
     titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
@@ -391,9 +356,7 @@ def _node_course(measured: MetricSet) -> str:
     course = measured.courses.get(_NODE_METRIC)
     if course is None:
         return ""
-    return sparkline(
-        _values_by_period(course, measured.window), 0.0, _chart_maximum(course), _NODE_WIDTH
-    )
+    return sparkline(_values_by_period(course, measured.window), 0.0, _chart_maximum(course), _NODE_WIDTH)
 
 
 def _values_by_period(course: TimeSeries, window: TimeRange) -> list[float | None]:

@@ -84,10 +84,7 @@ Rounded = Annotated[float, As(float, _rounded)]
 
 _Points = Annotated[
     tuple[tuple[float, float], ...],
-    As(
-        list[MetricPoint],
-        lambda points: [MetricPoint(time, _rounded(value)) for time, value in points],
-    ),
+    As(list[MetricPoint], lambda points: [MetricPoint(time, _rounded(value)) for time, value in points]),
 ]
 
 

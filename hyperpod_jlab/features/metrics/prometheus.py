@@ -76,9 +76,7 @@ def workspace_at(url: str, region: str) -> Workspace:
     match = _URL.fullmatch(url.strip())
     address = urlsplit(match[1]) if match else None
     host_name = (address.hostname or "") if address else ""
-    is_aws_host = (
-        address is not None and address.scheme == "https" and host_name.endswith(_AWS_HOSTS)
-    )
+    is_aws_host = address is not None and address.scheme == "https" and host_name.endswith(_AWS_HOSTS)
     if match is None or not (is_aws_host or host_name in _LOOPBACK):
         raise InvalidInputError(
             f"'{mask_credentials(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
@@ -100,9 +98,7 @@ async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
         response = await aws.call("eks", "DescribeAddon", clusterName=eks, addonName=ADDON)
     except NotFoundError:
         return None
-    workspace_setting = _configuration(response["addon"].get("configurationValues") or "").get(
-        "ampWorkspace"
-    )
+    workspace_setting = _configuration(response["addon"].get("configurationValues") or "").get("ampWorkspace")
     if not isinstance(workspace_setting, dict):
         return None
     region = await aws.region()
@@ -119,9 +115,7 @@ async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
     return Workspace(f"https://{host}/workspaces/{arn[3]}", arn[2])
 
 
-async def query_range(
-    aws: Aws, workspace: Workspace, expression: str, window: TimeRange
-) -> list[Series]:
+async def query_range(aws: Aws, workspace: Workspace, expression: str, window: TimeRange) -> list[Series]:
     """The values of an expression, one per whole period of a time range; omits values that are not numbers.
 
     Args:
@@ -148,9 +142,7 @@ async def query_range(
         return [_series(series, window.period) for series in response["data"]["result"]]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UnreachableError(
-            f"the workspace {workspace.url} did not answer as Prometheus does",
-            code="aws_failed",
-            detail=call.detail,
+            f"the workspace {workspace.url} did not answer as Prometheus does", code="aws_failed", detail=call.detail
         ) from None
 
 
@@ -269,11 +261,7 @@ def _efa(counter: str) -> Expression:
     return Expression(f"sum by (instance) (rate({{{name},$of}}[$rate]))", "instance")
 
 
-_EFA = {
-    "efa-received": _efa("rx_bytes"),
-    "efa-sent": _efa("tx_bytes"),
-    "efa-dropped": _efa("rx_drops"),
-}
+_EFA = {"efa-received": _efa("rx_bytes"), "efa-sent": _efa("tx_bytes"), "efa-dropped": _efa("rx_drops")}
 
 _AVAILABLE = "avg by (instance) (avg_over_time(node_memory_MemAvailable_bytes{$of}[$for]))"
 _MEMORY = "avg by (instance) (avg_over_time(node_memory_MemTotal_bytes{$of}[$for]))"
@@ -286,14 +274,9 @@ _HOST = {
 
 def _by_address(text: str) -> Expression:
     """A metric of the node exporter on EKS, whose instance is an address: joined with the node that has it."""
-    addressed = (
-        f'label_replace({text.replace("$of", "")}, "internal_ip", "$1", "instance", '
-        '"([^:]+)(:[0-9]+)?")'
-    )
+    addressed = f'label_replace({text.replace("$of", "")}, "internal_ip", "$1", "instance", "([^:]+)(:[0-9]+)?")'
     nodes = "max by (internal_ip, node) (last_over_time(kube_node_info{$of}[$rate]))"
-    return Expression(
-        f"max by (node) ({addressed} * on (internal_ip) group_left (node) {nodes})", "node"
-    )
+    return Expression(f"max by (node) ({addressed} * on (internal_ip) group_left (node) {nodes})", "node")
 
 
 def _health(state: str) -> Expression:
@@ -322,11 +305,7 @@ EKS_METRICS = {
 }
 """Metrics of an EKS cluster."""
 
-SLURM_NODE_METRICS = {
-    **_gpus("instance"),
-    **_EFA,
-    **{name: Expression(one, "instance") for name, one in _HOST.items()},
-}
+SLURM_NODE_METRICS = {**_gpus("instance"), **_EFA, **{name: Expression(one, "instance") for name, one in _HOST.items()}}
 """Metrics of each node of a Slurm cluster, by Slurm node name."""
 
 
@@ -336,9 +315,7 @@ def _slurm_expression(text: str) -> Expression:
 
 SLURM_METRICS = {
     **SLURM_NODE_METRICS,
-    "nodes": Expression(
-        "count(last_over_time(node_uname_info{$of}[$rate]))", "instance", whole=True
-    ),
+    "nodes": Expression("count(last_over_time(node_uname_info{$of}[$rate]))", "instance", whole=True),
     "gpus-idle": _slurm_expression("last_over_time(slurm_gpus_idle{$of}[$rate])"),
     "jobs-running": _slurm_expression("last_over_time(slurm_queue_running{$of}[$rate])"),
     "jobs-waiting": _slurm_expression("last_over_time(slurm_queue_pending{$of}[$rate])"),
@@ -390,20 +367,13 @@ class PrometheusMetrics:
         if not valid_names:
             return [TimeSeries(METRICS[name], ()) for name in self._cluster_metrics]
         queries = {
-            name: expression.overall(valid_names, window.period)
-            for name, expression in self._cluster_metrics.items()
+            name: expression.overall(valid_names, window.period) for name, expression in self._cluster_metrics.items()
         }
         results = await self._ask(queries, window)
-        return [
-            TimeSeries(METRICS[name], series[0].points if series else ())
-            for name, series in results.items()
-        ]
+        return [TimeSeries(METRICS[name], series[0].points if series else ()) for name, series in results.items()]
 
     async def read_nodes(
-        self,
-        names: Sequence[str],
-        window: TimeRange,
-        metrics: Collection[str] | None = None,
+        self, names: Sequence[str], window: TimeRange, metrics: Collection[str] | None = None
     ) -> dict[str, list[TimeSeries]]:
         """The time series of metrics on each of several nodes, by node name, including those without a value.
 
@@ -416,9 +386,7 @@ class PrometheusMetrics:
             HyperpodError: See `aws.errors`.
         """
         expressions = {
-            name: expression
-            for name, expression in self._node_metrics.items()
-            if metrics is None or name in metrics
+            name: expression for name, expression in self._node_metrics.items() if metrics is None or name in metrics
         }
         valid_names = list(filter(is_name, names))
         queries = {
@@ -444,10 +412,6 @@ def _node_series(
     node: str, expressions: Mapping[str, Expression], results: Mapping[str, Iterable[Series]]
 ) -> Iterable[TimeSeries]:
     for name, expression in expressions.items():
-        node_series = (
-            series
-            for series in results.get(name, ())
-            if series.labels.get(expression.label) == node
-        )
+        node_series = (series for series in results.get(name, ()) if series.labels.get(expression.label) == node)
         first = next(node_series, None)
         yield TimeSeries(METRICS[name], first.points if first else ())

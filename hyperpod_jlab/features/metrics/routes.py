@@ -43,20 +43,14 @@ async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> MetricS
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
     cache = metric_cache(hyperpod, resolved.region)
-    (metric_set,) = await cache.get(
-        MetricRequest(resolved.aws_name, query.seconds, node=query.node)
-    )
+    (metric_set,) = await cache.get(MetricRequest(resolved.aws_name, query.seconds, node=query.node))
     return metric_set
 
 
-async def list_node_metrics(
-    call: Call, cluster: str, query: NodeMetricsQuery
-) -> HyperpodNodeMetrics:
+async def list_node_metrics(call: Call, cluster: str, query: NodeMetricsQuery) -> HyperpodNodeMetrics:
     """List the most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
     hyperpod = await call.hyperpod()
     resolved = await hyperpod.clusters.resolve_hyperpod(cluster)
     cache = metric_cache(hyperpod, resolved.region)
-    metric_sets = await cache.get(
-        MetricRequest(resolved.aws_name, query.seconds, nodes=query.limit)
-    )
+    metric_sets = await cache.get(MetricRequest(resolved.aws_name, query.seconds, nodes=query.limit))
     return HyperpodNodeMetrics(tuple(metric_sets))

@@ -13,12 +13,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import configured_as, find_cluster, find_instance
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    UnreachableError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, UnreachableError, UnsupportedError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.features.metrics.aws import (
     EKS_METRICS,
@@ -32,14 +27,7 @@ from hyperpod_jlab.features.metrics.aws import (
     read_series,
 )
 from hyperpod_jlab.features.metrics.aws import MetricQuery as CloudWatchQuery
-from hyperpod_jlab.features.metrics.models import (
-    METRICS,
-    MetricSet,
-    Source,
-    TimeRange,
-    TimeSeries,
-    last_seconds,
-)
+from hyperpod_jlab.features.metrics.models import METRICS, MetricSet, Source, TimeRange, TimeSeries, last_seconds
 from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
     PrometheusMetrics,
@@ -153,14 +141,8 @@ class NodeMetrics:
             if eks is not None:
                 queries = build_queries(EKS_METRICS, INSIGHTS, {"ClusterName": eks})
             else:
-                queries = build_queries(
-                    SLURM_METRICS, SLURM, {"ClusterId": description.arn.rpartition("/")[2]}
-                )
-            return [
-                build_metric_set(
-                    description, None, window, await read_series(self.aws, queries, window)
-                )
-            ]
+                queries = build_queries(SLURM_METRICS, SLURM, {"ClusterId": description.arn.rpartition("/")[2]})
+            return [build_metric_set(description, None, window, await read_series(self.aws, queries, window))]
 
         (metric_set,) = await self.read_with_fallback(description, ask, fallback)
         return metric_set
@@ -194,9 +176,7 @@ class NodeMetrics:
         (metric_set,) = await self.read_with_fallback(description, ask, fallback)
         return metric_set
 
-    async def read_nodes(
-        self, cluster: str, seconds: float, limit: int | None = None
-    ) -> list[MetricSet]:
+    async def read_nodes(self, cluster: str, seconds: float, limit: int | None = None) -> list[MetricSet]:
         """The most important metrics (`NODE_TABLE_METRICS`) of each node of a cluster, by instance id; nodes without metrics are omitted.
 
         Raises:
@@ -209,15 +189,11 @@ class NodeMetrics:
         description = await find_cluster(self.aws, cluster)
 
         async def ask(prometheus: PrometheusMetrics) -> list[MetricSet]:
-            named_nodes = sorted(
-                (await self._instances_by_name(description)).items(), key=lambda pair: pair[1].name
-            )
+            named_nodes = sorted((await self._instances_by_name(description)).items(), key=lambda pair: pair[1].name)
             names = {name: instance.name for name, instance in named_nodes[:limit]}
             courses = await prometheus.read_nodes(list(names), window, NODE_TABLE_METRICS)
             rows = (
-                build_metric_set(
-                    description, names[name], window, node_courses, "Prometheus", notes=False
-                )
+                build_metric_set(description, names[name], window, node_courses, "Prometheus", notes=False)
                 for name, node_courses in courses.items()
             )
             return [row for row in rows if row.courses]
@@ -228,12 +204,7 @@ class NodeMetrics:
         return await self.read_with_fallback(description, ask, fallback)
 
     async def nodes_of_eks(
-        self,
-        cluster: HyperpodCluster,
-        window: TimeRange,
-        metrics: Sequence[str],
-        *,
-        limit: int | None = None,
+        self, cluster: HyperpodCluster, window: TimeRange, metrics: Sequence[str], *, limit: int | None = None
     ) -> list[MetricSet]:
         """CloudWatch's metrics of each node of a cluster on EKS, by instance id; nodes without metrics are omitted.
 
@@ -250,17 +221,11 @@ class NodeMetrics:
         nodes = await nodes_with_metrics(self.aws, _nodes_of(cluster))
         selected = sorted(nodes.items())[:limit]
         sources = {name: NODE_METRICS[name] for name in metrics}
-        queries = [
-            query
-            for _, dimensions in selected
-            for query in build_queries(sources, INSIGHTS, dimensions)
-        ]
+        queries = [query for _, dimensions in selected for query in build_queries(sources, INSIGHTS, dimensions)]
         courses = await read_series(self.aws, queries, window)
         count = len(sources)
         rows = [
-            build_metric_set(
-                cluster, name, window, courses[index * count : (index + 1) * count], notes=False
-            )
+            build_metric_set(cluster, name, window, courses[index * count : (index + 1) * count], notes=False)
             for index, (name, _) in enumerate(selected)
         ]
         return [row for row in rows if row.courses]
@@ -289,31 +254,20 @@ class NodeMetrics:
                     return metric_sets
                 reason = f"the workspace {workspace.url} has no such metrics for this time"
         except (DeniedError, UnreachableError, UnsupportedError) as error:
-            workspace_error, reason = (
-                error,
-                f"Amazon Managed Service for Prometheus: {error.message}",
-            )
+            workspace_error, reason = (error, f"Amazon Managed Service for Prometheus: {error.message}")
         try:
             cloudwatch_sets = await fallback()
         except UnsupportedError as error:
             if workspace_error is not None:
                 raise workspace_error from None
             if reason is not None:
-                raise UnsupportedError(
-                    f"{reason}, and {error.message}", hint=error.hint, detail=error.detail
-                ) from None
+                raise UnsupportedError(f"{reason}, and {error.message}", hint=error.hint, detail=error.detail) from None
             raise
         if workspace_error is not None and not cloudwatch_sets:
             raise workspace_error
-        return (
-            cloudwatch_sets
-            if reason is None
-            else [metric_set.with_notes(reason) for metric_set in cloudwatch_sets]
-        )
+        return cloudwatch_sets if reason is None else [metric_set.with_notes(reason) for metric_set in cloudwatch_sets]
 
-    async def _node_of_eks(
-        self, cluster: HyperpodCluster, node: str, window: TimeRange
-    ) -> MetricSet:
+    async def _node_of_eks(self, cluster: HyperpodCluster, node: str, window: TimeRange) -> MetricSet:
         eks = _nodes_of(cluster)
         instance = (await find_instance(self.aws, cluster.name, node)).name
         dimensions_by_name = await metrics_of_node(self.aws, eks, instance)
@@ -329,9 +283,7 @@ class NodeMetrics:
 
     async def _instances_by_name(self, cluster: HyperpodCluster) -> dict[str, Instance]:
         """The instances of a cluster by their names in the workspace."""
-        instances = [
-            instance async for page in list_instances(self.aws, cluster.name) for instance in page
-        ]
+        instances = [instance async for page in list_instances(self.aws, cluster.name) for instance in page]
         pairs = ((node_name(cluster, instance), instance) for instance in instances)
         return {name: instance for name, instance in pairs if name is not None}
 
@@ -437,9 +389,7 @@ class MetricCache:
 
     def __init__(self, metrics: NodeMetrics) -> None:
         self._metrics = metrics
-        self._cache: Cache[MetricRequest, list[MetricSet]] = Cache(
-            lambda _: TTL_S, limit=_MAX_ENTRIES
-        )
+        self._cache: Cache[MetricRequest, list[MetricSet]] = Cache(lambda _: TTL_S, limit=_MAX_ENTRIES)
 
     async def get(self, query: MetricRequest) -> list[MetricSet]:
         """The metrics: for a cluster or a node a list with one entry.
@@ -459,13 +409,9 @@ class MetricCache:
 
 def node_metrics(services: Hyperpod, region: str | None = None) -> NodeMetrics:
     """The metrics of HyperPod clusters of a region and of their nodes; default: see `aws.session.Aws`."""
-    return services.get_or_make(
-        NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings)
-    )
+    return services.get_or_make(NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings))
 
 
 def metric_cache(services: Hyperpod, region: str | None = None) -> MetricCache:
     """The same, cached for all callers."""
-    return services.get_or_make(
-        MetricCache, region, lambda: MetricCache(node_metrics(services, region))
-    )
+    return services.get_or_make(MetricCache, region, lambda: MetricCache(node_metrics(services, region)))

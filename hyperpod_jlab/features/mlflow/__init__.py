@@ -2,9 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command("mlflow", "List MLflow servers, and open a run in MLflow.", section="Runs", rank=38),
-)
+COMMANDS = (Command("mlflow", "List MLflow servers, and open a run in MLflow.", section="Runs", rank=38),)
 
 ROUTES = (
     Route("get", "runs/{run_id}/mlflow", "read", "routes:show_mlflow"),

@@ -58,11 +58,7 @@ class MlflowApi:
     MAX_ANSWER = 16 << 20
 
     def __init__(
-        self,
-        tracking_uri: str,
-        environment: Mapping[str, str],
-        timeout: float = 3.0,
-        seconds: float | None = None,
+        self, tracking_uri: str, environment: Mapping[str, str], timeout: float = 3.0, seconds: float | None = None
     ) -> None:
         self._environment = environment
         self._timeout = timeout
@@ -121,11 +117,7 @@ class MlflowApi:
         Raises:
             MlflowFault: The server does not say.
         """
-        document = {
-            "experiment_ids": experiment_ids,
-            "filter": f"tags.`{RUN_TAG}` = '{run_id}'",
-            "max_results": 200,
-        }
+        document = {"experiment_ids": experiment_ids, "filter": f"tags.`{RUN_TAG}` = '{run_id}'", "max_results": 200}
         found = self.post("runs/search", document).get("runs")
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -155,17 +147,12 @@ class MlflowApi:
 
         handlers: list[Any] = [NoRedirect()]
         certificate = self._environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH")
-        is_insecure = self._environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in (
-            "true",
-            "1",
-        )
+        is_insecure = self._environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() in ("true", "1")
         if self._address.startswith("https:") and (certificate or is_insecure):
             try:
                 context = ssl.create_default_context(cafile=certificate)
             except OSError as error:
-                raise MlflowFault(
-                    f"MLFLOW_TRACKING_SERVER_CERT_PATH cannot be read: {error}"
-                ) from None
+                raise MlflowFault(f"MLFLOW_TRACKING_SERVER_CERT_PATH cannot be read: {error}") from None
             if is_insecure:
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             handlers.append(urllib.request.HTTPSHandler(context=context))
@@ -196,9 +183,7 @@ class MlflowApi:
             if isinstance(reason, ConnectionRefusedError):
                 raise MlflowFault(f"MLflow at {self._host} refuses connections") from None
             text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-            raise MlflowFault(
-                f"MLflow at {self._host} did not answer: {one_line(str(text))}"
-            ) from None
+            raise MlflowFault(f"MLflow at {self._host} did not answer: {one_line(str(text))}") from None
         try:
             answer = json.loads(body.decode("utf-8"))
         except (ValueError, RecursionError):
@@ -247,9 +232,7 @@ class MlflowApi:
             message = f"MLflow at {self._host} failed (HTTP {status})"
         return MlflowFault(f"{message}: {text}" if text else message, status, code)
 
-    def _sign(
-        self, server: SagemakerServer, method: str, url: str, data: bytes | None
-    ) -> dict[str, str]:
+    def _sign(self, server: SagemakerServer, method: str, url: str, data: bytes | None) -> dict[str, str]:
         """The headers of a request to SageMaker."""
         import hashlib
 
@@ -258,9 +241,7 @@ class MlflowApi:
             from botocore.awsrequest import AWSRequest
             from botocore.session import Session
         except ImportError:
-            raise MlflowFault(
-                "requests to MLflow on SageMaker need boto3, which this Python does not have"
-            ) from None
+            raise MlflowFault("requests to MLflow on SageMaker need boto3, which this Python does not have") from None
         self._session = self._session or Session()
         headers = dict(self._headers)
         headers["X-Amz-Content-SHA256"] = hashlib.sha256(data or b"").hexdigest()
@@ -268,17 +249,13 @@ class MlflowApi:
         try:
             credentials = self._session.get_credentials()
             if credentials is None:
-                raise MlflowFault(
-                    "requests to MLflow on SageMaker need AWS credentials; none were found"
-                )
+                raise MlflowFault("requests to MLflow on SageMaker need AWS credentials; none were found")
             SigV4Auth(credentials, server.service, server.region).add_auth(request)
         except MlflowFault:
             raise
         except Exception as error:  # noqa: BLE001 - of any kind, from many ways to credentials
             text = one_line(str(error))
-            raise MlflowFault(
-                f"the request to MLflow on SageMaker cannot be signed: {text}"
-            ) from None
+            raise MlflowFault(f"the request to MLflow on SageMaker cannot be signed: {text}") from None
         return dict(request.headers.items())
 
 

@@ -41,9 +41,7 @@ async def presigned_link(arn: str) -> str:
     _, _, _, region, _, resource = arn.split(":", 5)
     aws = Aws(region)
     if resource.startswith("mlflow-app/"):
-        response = await aws.call(
-            "sagemaker", "CreatePresignedMlflowAppUrl", Arn=arn, ExpiresInSeconds=_EXPIRES_S
-        )
+        response = await aws.call("sagemaker", "CreatePresignedMlflowAppUrl", Arn=arn, ExpiresInSeconds=_EXPIRES_S)
     else:
         response = await aws.call(
             "sagemaker",
@@ -72,11 +70,7 @@ async def _tracking_servers(aws: Aws) -> list[MlflowServer]:
 
 
 def _server(
-    item: Mapping[str, Any],
-    kind: Literal["app", "tracking-server"],
-    name: str,
-    arn: str,
-    status: str,
+    item: Mapping[str, Any], kind: Literal["app", "tracking-server"], name: str, arn: str, status: str
 ) -> MlflowServer:
     created = item.get("CreationTime")
     return MlflowServer(

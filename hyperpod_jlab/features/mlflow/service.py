@@ -15,13 +15,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.features.mlflow.api import (
-    MlflowApi,
-    MlflowFault,
-    attempt_of,
-    pick_mlflow_run,
-    tags_of,
-)
+from hyperpod_jlab.features.mlflow.api import MlflowApi, MlflowFault, attempt_of, pick_mlflow_run, tags_of
 from hyperpod_jlab.features.mlflow.aws import list_servers, presigned_link
 from hyperpod_jlab.features.mlflow.models import MlflowLink, MlflowRun, MlflowServers, RunMlflow
 from hyperpod_jlab.run.metrics import MetricValue
@@ -64,9 +58,7 @@ async def read_mlflow(hyperpod: Hyperpod, run: Run) -> RunMlflow:
             found = _find(api, run.run_id, experiment)
             return _view(found, uri) if found else None
         except _ODD as error:
-            raise MlflowFault(
-                f"MLflow's answer has another form than expected: {error!r:.200}"
-            ) from error
+            raise MlflowFault(f"MLflow's answer has another form than expected: {error!r:.200}") from error
 
     try:
         found = await _within(TIMEOUT_S, work)
@@ -121,9 +113,7 @@ async def suggest_servers(hyperpod: Hyperpod, cluster: str) -> MlflowServers:
     """The servers of SageMaker that runs on a cluster could use: none unless it is in AWS. What AWS does not list at once is there the next time."""
     if not hyperpod.settings.clusters[cluster].at_aws:
         return MlflowServers([])
-    cache: Cache[str, MlflowServers] = hyperpod.get_or_make(
-        Cache, "mlflow", lambda: Cache(_SERVERS_TTL_S)
-    )
+    cache: Cache[str, MlflowServers] = hyperpod.get_or_make(Cache, "mlflow", lambda: Cache(_SERVERS_TTL_S))
     try:
         async with asyncio.timeout(_SUGGEST_S):
             return await cache.get("servers", lambda: list_servers(Aws(fail_fast=True)))
@@ -191,13 +181,8 @@ def _view(run: Mapping[str, Any], uri: str) -> MlflowRun:
         experiment_id=experiment,
         status=_text(info.get("status")),
         attempt=attempt_of(tags_of(run)),
-        params={
-            _text(one.get("key")): _text(one.get("value"))
-            for one in (data.get("params") or ())[:_MAX_ITEMS]
-        },
-        metrics={
-            _text(one.get("key")): _metric(one) for one in (data.get("metrics") or ())[:_MAX_ITEMS]
-        },
+        params={_text(one.get("key")): _text(one.get("value")) for one in (data.get("params") or ())[:_MAX_ITEMS]},
+        metrics={_text(one.get("key")): _metric(one) for one in (data.get("metrics") or ())[:_MAX_ITEMS]},
     )
 
 

@@ -2,9 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command("node", "Reboot, replace, drain or resume nodes.", section="Clusters", rank=30),
-)
+COMMANDS = (Command("node", "Reboot, replace, drain or resume nodes.", section="Clusters", rank=30),)
 
 ROUTES = (
     Route("get", "clusters/{cluster}/nodes/actions", "read", "routes:list_node_actions"),

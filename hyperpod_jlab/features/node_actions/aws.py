@@ -9,35 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, NotFoundError, RefusedError, UnreachableError
 from hyperpod_jlab.core.node_actions import RepairKind
 
 BATCH_SIZE = 25
 """Maximum instances per request."""
 
-_OPERATIONS: dict[RepairKind, str] = {
-    "reboot": "BatchRebootClusterNodes",
-    "replace": "BatchReplaceClusterNodes",
-}
+_OPERATIONS: dict[RepairKind, str] = {"reboot": "BatchRebootClusterNodes", "replace": "BatchReplaceClusterNodes"}
 
 _ERROR_TYPES: dict[str, tuple[type[HyperpodError], str, str | None]] = {
     "InstanceIdNotFound": (NotFoundError, "no_such_node", "list nodes with: hpj nodes NAME"),
-    "InvalidInstanceStatus": (
-        ConflictError,
-        "wrong_state",
-        "wait until AWS has finished its operation on the node",
-    ),
-    "InstanceIdInUse": (
-        ConflictError,
-        "node_busy",
-        "another operation on it is in progress; wait until it ends",
-    ),
+    "InvalidInstanceStatus": (ConflictError, "wrong_state", "wait until AWS has finished its operation on the node"),
+    "InstanceIdInUse": (ConflictError, "node_busy", "another operation on it is in progress; wait until it ends"),
     "InternalServerError": (UnreachableError, "aws_failed", "try again"),
 }
 """AWS' error codes for one instance, as our errors with a hint."""
@@ -76,9 +59,7 @@ async def repair_instances(
             results.update({instance: _not_sent_error(stop_error) for instance in batch})
             continue
         try:
-            response = await aws.call(
-                "sagemaker", _OPERATIONS[action], ClusterName=cluster, NodeIds=batch
-            )
+            response = await aws.call("sagemaker", _OPERATIONS[action], ClusterName=cluster, NodeIds=batch)
         except HyperpodError as error:
             stop_error = error
             results.update({instance: _batch_error(error) for instance in batch})
@@ -87,9 +68,7 @@ async def repair_instances(
     return results
 
 
-def _parse_results(
-    response: Mapping[str, Any], batch: Sequence[str]
-) -> dict[str, HyperpodError | None]:
+def _parse_results(response: Mapping[str, Any], batch: Sequence[str]) -> dict[str, HyperpodError | None]:
     accepted = set(response.get("Successful") or ())
     failures = {item.get("NodeId"): item for item in response.get("Failed") or ()}
     return {

@@ -58,9 +58,7 @@ _RESULT_LABELS: dict[NodeActionKind, str] = {
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 @cluster_option
 @region_option
-@click.option(
-    "--reason", metavar="TEXT", help="With drain: the reason, which other users can read."
-)
+@click.option("--reason", metavar="TEXT", help="With drain: the reason, which other users can read.")
 @click.option("--dry-run", is_flag=True, help="Show the effects. Change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def node(
@@ -78,13 +76,7 @@ def node(
     as_json = invocation().as_json
     if dry_run:
         _show_plan(plan)
-        _raise_worst(
-            [
-                (node_plan.name, node_plan.refusal)
-                for node_plan in plan.nodes
-                if node_plan.refusal is not None
-            ]
-        )
+        _raise_worst([(node_plan.name, node_plan.refusal) for node_plan in plan.nodes if node_plan.refusal is not None])
         return
     if action in _QUESTION_VERBS and plan.possible:
         if not as_json:
@@ -164,9 +156,7 @@ def _raise_worst(errors_by_node: Sequence[tuple[str, HyperpodError]]) -> None:
             if key != worst:
                 print(f"error: {printable(_with_names(names[key], error))}", file=sys.stderr)
     error = errors[worst]
-    raise type(error)(
-        _with_names(names[worst], error), code=error.code, hint=error.hint, detail=error.detail
-    )
+    raise type(error)(_with_names(names[worst], error), code=error.code, hint=error.hint, detail=error.detail)
 
 
 def _with_names(names: Sequence[str], error: HyperpodError) -> str:

@@ -7,19 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_jlab.core.node_actions import (
-    MAX_NODES,
-    MAX_REASON_LENGTH,
-    NodeAction,
-    NodeActionPlan,
-    NodeResult,
-)
-from hyperpod_jlab.features.node_actions.service import (
-    NodeAbility,
-    NodeActions,
-    NodeRequest,
-    list_abilities,
-)
+from hyperpod_jlab.core.node_actions import MAX_NODES, MAX_REASON_LENGTH, NodeAction, NodeActionPlan, NodeResult
+from hyperpod_jlab.features.node_actions.service import NodeAbility, NodeActions, NodeRequest, list_abilities
 from hyperpod_jlab.run.services import Hyperpod
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -31,8 +20,7 @@ class NodeActionBody(RequestModel):
     action: NodeAction
     """The action: AWS reboots and replaces, the scheduler drains (no new jobs; running jobs continue) and resumes."""
     nodes: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=256)]],
-        Field(min_length=1, max_length=MAX_NODES),
+        list[Annotated[str, Field(min_length=1, max_length=256)]], Field(min_length=1, max_length=MAX_NODES)
     ]
     """Instance ids, the scheduler's names, or names in the private network."""
     reason: Annotated[str | None, Field(min_length=1, max_length=MAX_REASON_LENGTH)] = None

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.clusters.service import NodeList, ResolvedCluster
 from hyperpod_jlab.core.cluster import Job, notes_of
-from hyperpod_jlab.core.errors import (
-    ConflictError,
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnsupportedError,
-)
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.core.node_actions import (
     MAX_NODES,
     NODE_ACTIONS,
@@ -78,9 +72,7 @@ async def list_abilities(services: Hyperpod, cluster: str) -> list[NodeAbility]:
                 check_drain(services.engines.get(configured), action)
             case "reboot" | "replace":
                 if resolved.hyperpod is None:
-                    raise resolved.problem or clusters.not_hyperpod_error(
-                        resolved.configured or cluster
-                    )
+                    raise resolved.problem or clusters.not_hyperpod_error(resolved.configured or cluster)
                 await check_repair(services.hyperpod_clusters(resolved.region).aws, action)
 
     return [await _ability(action, check) for action in NODE_ACTIONS]
@@ -104,9 +96,7 @@ def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
     require(engine.node_control, engine, f"cannot {action} nodes")
 
 
-async def _ability(
-    action: NodeActionKind, check: Callable[[NodeActionKind], Awaitable[None]]
-) -> NodeAbility:
+async def _ability(action: NodeActionKind, check: Callable[[NodeActionKind], Awaitable[None]]) -> NodeAbility:
     try:
         await check(action)
     except HyperpodError as error:
@@ -186,17 +176,14 @@ class NodeActions:
         names = list(dict.fromkeys(name.strip() for name in request.nodes))
         if not 0 < len(names) <= MAX_NODES:
             raise InvalidInputError(
-                f"{len(names)} nodes are given, but 1 to {MAX_NODES} are allowed",
-                detail={"field": "nodes"},
+                f"{len(names)} nodes are given, but 1 to {MAX_NODES} are allowed", detail={"field": "nodes"}
             )
         check_reason(request.action, request.reason)
         reason = one_line(request.reason)
         resolved = await self._services.clusters.resolve(request.cluster, request.region)
         if request.action in {"reboot", "replace"}:
             if resolved.hyperpod is None:
-                raise resolved.problem or self._services.clusters.not_hyperpod_error(
-                    resolved.configured or ""
-                )
+                raise resolved.problem or self._services.clusters.not_hyperpod_error(resolved.configured or "")
             cluster = resolved.hyperpod
             facts = await self._instances(resolved)
         else:
@@ -224,20 +211,12 @@ class NodeActions:
         ids: dict[str, str] = {}
         match plan.action:
             case "reboot" | "replace" as action:
-                ids = {
-                    node_plan.name: node_plan.instance.name
-                    for node_plan in plan.possible
-                    if node_plan.instance
-                }
+                ids = {node_plan.name: node_plan.instance.name for node_plan in plan.possible if node_plan.instance}
                 if ids:
                     aws = self._services.hyperpod_clusters(plan.region).aws
                     results = await repair_instances(aws, plan.cluster, action, [*ids.values()])
             case "drain" | "resume" as action:
-                ids = {
-                    node_plan.name: node_plan.node.name
-                    for node_plan in plan.possible
-                    if node_plan.node
-                }
+                ids = {node_plan.name: node_plan.node.name for node_plan in plan.possible if node_plan.node}
                 if ids:
                     engine = self._services.engines.get(plan.cluster)
                     node_control = require(engine.node_control, engine, f"cannot {action} nodes")
@@ -261,9 +240,7 @@ class NodeActions:
         """
         if resolved.configured is not None:
             return resolved.configured
-        description, _ = await self._services.clusters.describe_hyperpod(
-            resolved.aws_name, resolved.region
-        )
+        description, _ = await self._services.clusters.describe_hyperpod(resolved.aws_name, resolved.region)
         if not description.configured_as:
             raise _unconfigured_error(description.name, action)
         return description.configured_as[0]
@@ -275,9 +252,7 @@ class NodeActions:
             HyperpodError: AWS does not list all instances (see `aws.errors`).
         """
         services = self._services
-        description, unknown = await services.clusters.describe_hyperpod(
-            resolved.aws_name, resolved.region
-        )
+        description, unknown = await services.clusters.describe_hyperpod(resolved.aws_name, resolved.region)
         listing = await self._joined(resolved)
         notes = list(listing.notes)
         if not unknown and description.state != "in-service":
@@ -292,17 +267,13 @@ class NodeActions:
             rows=listing.nodes,
             notes=tuple(notes),
             scheduler=find_scheduler(
-                services.settings.clusters[names[0]].orchestrator
-                if names
-                else description.orchestrator
+                services.settings.clusters[names[0]].orchestrator if names else description.orchestrator
             ),
             roles={group.name: group.slurm_role or "" for group in description.groups or ()},
             jobs=jobs,
         )
 
-    async def _nodes(
-        self, cluster: str, action: NodeActionKind, names: Sequence[str]
-    ) -> _ClusterFacts:
+    async def _nodes(self, cluster: str, action: NodeActionKind, names: Sequence[str]) -> _ClusterFacts:
         """The nodes of a configured cluster, for its scheduler's actions."""
         engine = self._services.engines.get(cluster)
         check_drain(engine, action)
@@ -312,10 +283,7 @@ class NodeActions:
             rows, notes = joined.nodes, joined.notes
         else:
             scheduler_nodes = await require_tables(engine).nodes()
-            rows, notes = (
-                [JoinedNode(None, node) for node in scheduler_nodes],
-                notes_of(scheduler_nodes),
-            )
+            rows, notes = ([JoinedNode(None, node) for node in scheduler_nodes], notes_of(scheduler_nodes))
         jobs, problem = await self._jobs(cluster)
         problem_notes = () if problem is None else (problem,)
         return _ClusterFacts(rows, (*notes, *problem_notes), engine.scheduler, {}, jobs)
@@ -371,9 +339,7 @@ def _node_plan(name: str, action: NodeActionKind, facts: _ClusterFacts) -> NodeP
     return NodePlan(name, row.instance, node, jobs, () if refusal else effects, refusal)
 
 
-def _refusal(
-    name: str, action: NodeActionKind, row: JoinedNode, role: str | None
-) -> HyperpodError | None:
+def _refusal(name: str, action: NodeActionKind, row: JoinedNode, role: str | None) -> HyperpodError | None:
     if action in {"drain", "resume"}:
         if row.node is not None:
             return _already_resumed(name, row.node.state) if action == "resume" else None
@@ -385,9 +351,7 @@ def _refusal(
         )
     if row.instance is None:
         return NotFoundError(
-            f"AWS lists no instance '{name}'",
-            code="no_such_node",
-            hint="list nodes with: hpj nodes CLUSTER",
+            f"AWS lists no instance '{name}'", code="no_such_node", hint="list nodes with: hpj nodes CLUSTER"
         )
     if action == "replace" and role == "Controller":
         return UnsupportedError(
@@ -401,9 +365,7 @@ def _refusal(
 def _already_resumed(name: str, state: str) -> HyperpodError | None:
     if state not in {"up", "reserved"}:
         return None
-    return ConflictError(
-        f"'{name}' is {state}: it already accepts jobs", code="wrong_state", detail={"state": state}
-    )
+    return ConflictError(f"'{name}' is {state}: it already accepts jobs", code="wrong_state", detail={"state": state})
 
 
 def _unique(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:

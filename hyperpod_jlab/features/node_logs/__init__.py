@@ -2,14 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Follow, Route
 
-COMMANDS = (
-    Command(
-        "node-logs",
-        "Print or follow the logs of a HyperPod node.",
-        section="Clusters",
-        rank=90,
-    ),
-)
+COMMANDS = (Command("node-logs", "Print or follow the logs of a HyperPod node.", section="Clusters", rank=90),)
 
 ROUTES = (
     Route("get", "clusters/{cluster}/logs", "read", "routes:list_node_logs"),

@@ -26,9 +26,7 @@ Event = tuple[int, str]
 """Time of an event (Unix time in milliseconds), and its text: one line, or several."""
 
 
-async def list_logs(
-    aws: Aws, group: str, prefix: str | None = None
-) -> AsyncIterator[list[NodeLog]]:
+async def list_logs(aws: Aws, group: str, prefix: str | None = None) -> AsyncIterator[list[NodeLog]]:
     """The logs of a group, page by page, most recently written first.
 
     Args:
@@ -45,9 +43,7 @@ async def list_logs(
     if prefix is not None:
         parameters = {"logStreamNamePrefix": prefix}
     while True:
-        page = await _read(
-            aws, "DescribeLogStreams", group, limit=_STREAMS_PAGE, **parameters, **token
-        )
+        page = await _read(aws, "DescribeLogStreams", group, limit=_STREAMS_PAGE, **parameters, **token)
         yield [
             NodeLog(str(item["logStreamName"]), _seconds(item.get("lastEventTimestamp")))
             for item in page.get("logStreams", [])
@@ -57,9 +53,7 @@ async def list_logs(
         token = {"nextToken": page["nextToken"]}
 
 
-async def events(
-    aws: Aws, group: str, stream: str, since: int | None = None
-) -> AsyncIterator[list[Event]]:
+async def events(aws: Aws, group: str, stream: str, since: int | None = None) -> AsyncIterator[list[Event]]:
     """The events of a log, page by page: from a time on, oldest first; without a time, newest page first.
 
     Args:

@@ -91,27 +91,15 @@ class _NodeLogOptions:
 )
 @click.option("-f", "--follow", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
-    "--tail",
-    type=click.IntRange(0, MAX_LINES),
-    metavar="N",
-    help=f"Start with the last N lines. Default: {TAIL}.",
+    "--tail", type=click.IntRange(0, MAX_LINES), metavar="N", help=f"Start with the last N lines. Default: {TAIL}."
 )
-@click.option(
-    "--since",
-    type=SinceParam(),
-    help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.",
-)
+@click.option("--since", type=SinceParam(), help="Start this long ago, such as 5m or 2h, or at a time in ISO 8601.")
 @click.option(
     "--cursor",
     metavar="CURSOR",
     help="Continue where an earlier call ended: the value of 'cursor' in its last line of JSON output.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="List at most this many logs. Default: all.",
-)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List at most this many logs. Default: all.")
 @region_option
 def node_logs(**options: Any) -> None:
     """Print logs of nodes."""
@@ -129,15 +117,11 @@ def _check(log_options: _NodeLogOptions) -> None:
         raise _usage_error("--limit limits the list of logs; use --tail for the number of lines")
     if log_options.node is not None and log_options.streams:
         raise _usage_error("give a node or --stream, not both")
-    start_options = [
-        name for name in ("tail", "since", "cursor") if getattr(log_options, name) is not None
-    ]
+    start_options = [name for name in ("tail", "since", "cursor") if getattr(log_options, name) is not None]
     if len(start_options) > 1:
         raise _usage_error(f"--{start_options[0]} and --{start_options[1]} cannot be used together")
     if log_options.node is None:
-        conflicting = [
-            name for name in ("log", *start_options) if getattr(log_options, name) is not None
-        ]
+        conflicting = [name for name in ("log", *start_options) if getattr(log_options, name) is not None]
         if conflicting and (conflicting[0] == "log" or not log_options.streams):
             raise _usage_error(f"--{conflicting[0]} needs a node")
         if log_options.follow and not log_options.streams:
@@ -158,13 +142,7 @@ def _list(log_options: _NodeLogOptions) -> None:
         print_list("logs", logs, None)
         return
     rows = [
-        (
-            log.kind,
-            log.instance_group or "-",
-            log.instance or "-",
-            format_moment(log.last_at),
-            log.stream,
-        )
+        (log.kind, log.instance_group or "-", log.instance or "-", format_moment(log.last_at), log.stream)
         for log in logs
     ]
     print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))
@@ -177,9 +155,7 @@ async def _write(hyperpod: Hyperpod, log_options: _NodeLogOptions) -> None:
         streams = await service.streams_of(cluster, log_options.node, log_options.log)
     has_start = log_options.since is not None or log_options.cursor is not None
     tail = TAIL if log_options.tail is None and not has_start else log_options.tail
-    request = LogRequest(
-        "", tail=tail, since=log_options.since, cursor=log_options.cursor, follow=log_options.follow
-    )
+    request = LogRequest("", tail=tail, since=log_options.since, cursor=log_options.cursor, follow=log_options.follow)
     as_json = invocation().as_json
     async with aclosing(service.lines(cluster, streams, request)) as batches:
         async for batch in batches:

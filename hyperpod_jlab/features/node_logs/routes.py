@@ -125,9 +125,7 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     return HyperpodLogLines(page_lines, cursor, len(lines) > query.limit)
 
 
-async def follow_node_logs(
-    hyperpod: Hyperpod, message: Subscribe
-) -> AsyncGenerator[LogBatch, None]:
+async def follow_node_logs(hyperpod: Hyperpod, message: Subscribe) -> AsyncGenerator[LogBatch, None]:
     """Stream the lines of logs of a HyperPod cluster's nodes."""
     assert message.cluster is not None
     if not message.streams:

@@ -20,13 +20,7 @@ from hyperpod_jlab.features.node_logs.models import LOG_KINDS, NODE_KINDS, NodeL
 from hyperpod_jlab.features.node_logs.spool import MIN_INTERVAL_S, SpooledLogs, Spools
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.logs.service import (
-    Direction,
-    LogBatch,
-    LogPage,
-    LogRequest,
-    SearchResult,
-)
+from hyperpod_jlab.logs.service import Direction, LogBatch, LogPage, LogRequest, SearchResult
 
 MAX_LINES = 10_000
 """Maximum lines of one read at the end of a log."""
@@ -63,9 +57,7 @@ class NodeLogs:
         self._describe = describe or partial(find_cluster, aws)
         self._known_instances = known_instances or (lambda _: ())
 
-    async def logs(
-        self, cluster: str, limit: int | None = None, kind: str | None = None
-    ) -> list[NodeLog]:
+    async def logs(self, cluster: str, limit: int | None = None, kind: str | None = None) -> list[NodeLog]:
         """The logs of a cluster, most recently written first.
 
         Args:
@@ -84,11 +76,7 @@ class NodeLogs:
             matching += page
             if kind is None and limit is not None and len(matching) >= limit:
                 break
-        if (
-            kind is None
-            and matching
-            and not any(NODE_STREAM.fullmatch(one.stream) for one in matching)
-        ):
+        if kind is None and matching and not any(NODE_STREAM.fullmatch(one.stream) for one in matching):
             contradicted("node-log-names", f"a log stream is called '{matching[0].stream[:80]}'")
         if kind is not None:
             matching.sort(key=lambda log: log.last_at or 0, reverse=True)
@@ -113,9 +101,7 @@ class NodeLogs:
                 hint="leave out the node to list all logs, then choose one with --stream",
                 detail={"field": "kind"},
             )
-        instances = (
-            instance for instance in self._known_instances(cluster) if has_name(instance, node)
-        )
+        instances = (instance for instance in self._known_instances(cluster) if has_name(instance, node))
         try:
             instance = next(instances, None) or await find_instance(self.aws, cluster, node)
         except NotFoundError as error:
@@ -126,9 +112,7 @@ class NodeLogs:
             if not own_logs:
                 raise
             return tuple(sorted(log.stream for log in own_logs if log.kind in kinds))
-        return tuple(
-            f"{LOG_KINDS[log_kind]}/{instance.instance_group}/{instance.name}" for log_kind in kinds
-        )
+        return tuple(f"{LOG_KINDS[log_kind]}/{instance.instance_group}/{instance.name}" for log_kind in kinds)
 
     async def group(self, cluster: str) -> str:
         """The log group of a cluster.
@@ -140,9 +124,7 @@ class NodeLogs:
         description = await self._describe(cluster)
         return log_group(description.arn, description.name)
 
-    async def lines(
-        self, cluster: str, streams: Sequence[str], request: LogRequest
-    ) -> AsyncGenerator[LogBatch, None]:
+    async def lines(self, cluster: str, streams: Sequence[str], request: LogRequest) -> AsyncGenerator[LogBatch, None]:
         """The lines of logs, in time order; with `follow` then each new line once, endlessly.
 
         A missing log has no lines; with `follow` it may appear later.
@@ -157,9 +139,7 @@ class NodeLogs:
             InvalidInputError: The cursor does not belong to these logs.
             HyperpodError: See `aws.errors`.
         """
-        logs = await self._read(
-            cluster, streams, request, MIN_INTERVAL_S if request.follow else 0.0
-        )
+        logs = await self._read(cluster, streams, request, MIN_INTERVAL_S if request.follow else 0.0)
         if not request.follow and not any(spool.there for spool in logs.spools):
             raise _no_logs_error(streams)
         async with AsyncExitStack() as followed:
@@ -175,12 +155,7 @@ class NodeLogs:
                     raise spool.failure
 
     async def page(
-        self,
-        cluster: str,
-        streams: Sequence[str],
-        cursor: str | None,
-        direction: Direction,
-        limit: int,
+        self, cluster: str, streams: Sequence[str], cursor: str | None, direction: Direction, limit: int
     ) -> LogPage:
         """A page, as from `LogService.page`. Queries CloudWatch, unless older lines are requested.
 
@@ -193,9 +168,7 @@ class NodeLogs:
         request = replace(request, run_id=logs.key)
         return await self._spools.service.page(request, direction, limit)
 
-    async def search(
-        self, cluster: str, streams: Sequence[str], request: LogRequest, limit: int
-    ) -> SearchResult:
+    async def search(self, cluster: str, streams: Sequence[str], request: LogRequest, limit: int) -> SearchResult:
         """Lines that match, as from `LogService.search`. Queries CloudWatch when a search begins.
 
         Raises:
@@ -206,9 +179,7 @@ class NodeLogs:
         request = replace(request, run_id=logs.key)
         return await self._spools.service.search(request, "forward", limit, SEARCH_TIMEOUT_S)
 
-    async def _read(
-        self, cluster: str, streams: Sequence[str], request: LogRequest, age: float
-    ) -> SpooledLogs:
+    async def _read(self, cluster: str, streams: Sequence[str], request: LogRequest, age: float) -> SpooledLogs:
         """Logs that are at most `age` seconds old. An invalid request does not query CloudWatch."""
         if request.cursor is not None:
             Cursor.parse(request.cursor)

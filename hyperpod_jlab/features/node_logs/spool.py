@@ -116,9 +116,7 @@ class LogSpool:
         while True:
             await asyncio.sleep(wait)
             try:
-                wait = (
-                    MIN_INTERVAL_S if await self.refresh(aws) else min(wait * 1.5, MAX_INTERVAL_S)
-                )
+                wait = MIN_INTERVAL_S if await self.refresh(aws) else min(wait * 1.5, MAX_INTERVAL_S)
                 failures = 0
             except HyperpodError as error:
                 failures += 1
@@ -195,17 +193,11 @@ class SpooledLog(BundleFile):
             error = self._spool.error
             if error is None or chunk.mark is not None:
                 return chunk
-            return replace(
-                chunk, mark=Mark("unreadable", f"cannot load new lines: {error.message}")
-            )
+            return replace(chunk, mark=Mark("unreadable", f"cannot load new lines: {error.message}"))
         base = chunk.offset
         stamps = self.stamps(base, base + len(chunk.data))
         gap = _GAP_MARK if base == 0 and self._spool.cut else None
-        return replace(
-            chunk,
-            stamps=tuple((offset - base, time) for offset, time in stamps),
-            mark=chunk.mark or gap,
-        )
+        return replace(chunk, stamps=tuple((offset - base, time) for offset, time in stamps), mark=chunk.mark or gap)
 
     def known_end(self) -> Position:
         """The current end of the file: a cursor is valid only for the same bytes."""
@@ -308,8 +300,6 @@ class Spools:
         idle = [key for key, spool in self._spools.items() if not spool.is_followed]
         for key in idle[:-MAX_LOGS]:
             removed = self._spools.pop(key)
-            self._opened = {
-                key: logs for key, logs in self._opened.items() if removed not in logs.spools
-            }
+            self._opened = {key: logs for key, logs in self._opened.items() if removed not in logs.spools}
             removed.path.unlink(missing_ok=True)
             removed.path.with_suffix(".idx").unlink(missing_ok=True)

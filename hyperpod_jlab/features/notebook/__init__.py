@@ -2,13 +2,6 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command(
-        "notebook",
-        "Save the executed notebook of a run, with its outputs.",
-        section="Runs",
-        rank=27,
-    ),
-)
+COMMANDS = (Command("notebook", "Save the executed notebook of a run, with its outputs.", section="Runs", rank=27),)
 
 ROUTES = (Route("get", "runs/{run_id}/notebook", "read", "routes:show_notebook"),)

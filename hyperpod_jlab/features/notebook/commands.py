@@ -34,11 +34,7 @@ An existing file is replaced only if this command saved it from the same run and
 """
 
 
-@click.command(
-    cls=HpjCommand,
-    help=_HELP,
-    examples=("hpj notebook last", "hpj notebook last -o result.ipynb --rank 3"),
-)
+@click.command(cls=HpjCommand, help=_HELP, examples=("hpj notebook last", "hpj notebook last -o result.ipynb --rank 3"))
 @click.argument("run", type=RUN)
 @click.option(
     "-o",
@@ -48,19 +44,11 @@ An existing file is replaced only if this command saved it from the same run and
     help="File to write; - is standard output. Default: NAME-RUN.ipynb in this folder, with the rank and the attempt if you choose them.",
 )
 @click.option(
-    "--rank",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="R",
-    help="Rank whose outputs are saved. Default: 0.",
+    "--rank", type=click.IntRange(min=0), default=0, metavar="R", help="Rank whose outputs are saved. Default: 0."
 )
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Attempt. Default: the newest.")
 @click.option(
-    "--attempt", type=click.IntRange(min=1), metavar="N", help="Attempt. Default: the newest."
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Replace a file that is not from this run, or that has changed since it was saved.",
+    "--force", is_flag=True, help="Replace a file that is not from this run, or that has changed since it was saved."
 )
 def notebook(run: str, output: str | None, rank: int, attempt: int | None, force: bool) -> None:
     """Save the executed notebook."""
@@ -87,14 +75,7 @@ def notebook(run: str, output: str | None, rank: int, attempt: int | None, force
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
     if invocation().as_json:
-        print_json(
-            {
-                "run_id": executed.run_id,
-                "rank": executed.rank,
-                "attempt": executed.attempt,
-                "path": str(path),
-            }
-        )
+        print_json({"run_id": executed.run_id, "rank": executed.rank, "attempt": executed.attempt, "path": str(path)})
         return
     print(printable(f"{path}{'' if executed.ended else ' (the run continues)'}"))
 
@@ -167,9 +148,7 @@ def _check_replaceable(path: Path, run_id: str) -> None:
     if is_same_run and is_unchanged:
         return
     raise ConflictError(
-        f"{path} has changed since hpj saved it"
-        if is_same_run
-        else f"{path} exists, and is not from this run",
+        f"{path} has changed since hpj saved it" if is_same_run else f"{path} exists, and is not from this run",
         code="file_changed" if is_same_run else "file_exists",
         hint="give another file with -o, or replace it with --force",
         detail={"path": str(path)},

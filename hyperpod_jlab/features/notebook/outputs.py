@@ -22,9 +22,7 @@ ReadText = Callable[[int, int], str]
 MAX_OUTPUTS_BYTES = 64 << 20
 """Bytes of all outputs in a notebook. What does not fit is left out, and its place says so."""
 _MAX_CELLS = 100_000
-_NOT_SHOWN = (
-    f"[not shown: the outputs of this notebook are larger than {MAX_OUTPUTS_BYTES >> 20} MiB]"
-)
+_NOT_SHOWN = f"[not shown: the outputs of this notebook are larger than {MAX_OUTPUTS_BYTES >> 20} MiB]"
 
 
 @dataclass
@@ -45,10 +43,7 @@ class CellOutputs:
 
 
 def read_outputs(
-    lines: Iterable[bytes],
-    log_size: int,
-    read_text: ReadText,
-    find_gap: Callable[[], str | None] = lambda: None,
+    lines: Iterable[bytes], log_size: int, read_text: ReadText, find_gap: Callable[[], str | None] = lambda: None
 ) -> dict[int, CellOutputs]:
     """The outputs of the cells that have begun, by number, in the order in which they ran.
 
@@ -345,9 +340,7 @@ def _offset(value: object) -> int | None:
 
 
 def fill_cells(
-    cells: Iterable[dict[str, Any]],
-    outputs: dict[int, CellOutputs],
-    timestamp: Callable[[float], str],
+    cells: Iterable[dict[str, Any]], outputs: dict[int, CellOutputs], timestamp: Callable[[float], str]
 ) -> None:
     """Put outputs, times and execution counts into the code cells of a notebook that was sent with a run.
 
@@ -362,9 +355,7 @@ def fill_cells(
             continue
         cell["execution_count"] = number
         cell["outputs"] = [
-            {**output, "execution_count": number}
-            if output["output_type"] == "execute_result"
-            else output
+            {**output, "execution_count": number} if output["output_type"] == "execute_result" else output
             for output in found.outputs
         ]
         times = {"iopub.status.busy": timestamp(found.started_at)}

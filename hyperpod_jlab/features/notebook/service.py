@@ -67,14 +67,10 @@ async def read_executed_notebook(
     await asyncio.to_thread(hyperpod.runs.check_no_array, run_id, "notebooks")
     run = await hyperpod.runs.get(run_id)
     bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
-    return await hyperpod.big_reads.run(
-        lambda deadline: _read(bundle, run, rank, attempt, deadline)
-    )
+    return await hyperpod.big_reads.run(lambda deadline: _read(bundle, run, rank, attempt, deadline))
 
 
-def _read(
-    bundle: BundleReader, run: Run, rank: int, attempt: int | None, deadline: Deadline
-) -> ExecutedNotebook:
+def _read(bundle: BundleReader, run: Run, rank: int, attempt: int | None, deadline: Deadline) -> ExecutedNotebook:
     document = _sent_document(bundle)
     newest = max((one.number for one in run.attempts), default=1)
     chosen = newest if attempt is None else attempt
@@ -106,17 +102,12 @@ def _read(
     gap = record.find_gap()
     if gap is not None:
         document["metadata"]["hyperpod"]["not_shown"] = gap
-    return ExecutedNotebook(
-        run.run_id, _source_name(bundle), rank, chosen, run.status.ended, document
-    )
+    return ExecutedNotebook(run.run_id, _source_name(bundle), rank, chosen, run.status.ended, document)
 
 
 def _missing(run: Run, what: str, field: str, hint: str) -> NotFoundError:
     return NotFoundError(
-        f"{run.run_id} has no {what}",
-        code=f"no_such_{field}",
-        hint=hint,
-        detail={"field": field, "run_id": run.run_id},
+        f"{run.run_id} has no {what}", code=f"no_such_{field}", hint=hint, detail={"field": field, "run_id": run.run_id}
     )
 
 
@@ -131,9 +122,7 @@ def _sent_document(bundle: BundleReader) -> dict[str, Any]:
         )
     for path in find_sent_paths(bundle, entry):
         with contextlib.suppress(OSError, ValueError):
-            data = descent.read(
-                path, _MAX_NOTEBOOK_BYTES if bundle.is_own else _MAX_FOREIGN_NOTEBOOK_BYTES
-            )
+            data = descent.read(path, _MAX_NOTEBOOK_BYTES if bundle.is_own else _MAX_FOREIGN_NOTEBOOK_BYTES)
             document: Any = None if is_too_complex(data) else from_json(data)
             if _is_notebook(document):
                 for cell in document["cells"]:
@@ -141,8 +130,7 @@ def _sent_document(bundle: BundleReader) -> dict[str, Any]:
                     cell["metadata"].pop("trusted", None)
                 return dict(document)
     raise DamagedBundleError(
-        f"the notebook of {bundle.run_id} cannot be read",
-        detail={"run_id": bundle.run_id, "path": NOTEBOOK},
+        f"the notebook of {bundle.run_id} cannot be read", detail={"run_id": bundle.run_id, "path": NOTEBOOK}
     )
 
 
@@ -261,9 +249,7 @@ def _tell_end(outputs: dict[int, CellOutputs], what: str, reason: str) -> None:
         if cell.ended_at is None:
             cell.failed = True
             text = f"The {what} ended in this cell: {reason}"
-            cell.outputs.append(
-                {"output_type": "error", "ename": "RunEnded", "evalue": reason, "traceback": [text]}
-            )
+            cell.outputs.append({"output_type": "error", "ename": "RunEnded", "evalue": reason, "traceback": [text]})
 
 
 def _timestamp(seconds: float) -> str:

@@ -2,14 +2,7 @@
 
 from hyperpod_jlab.contributions import Command, Route
 
-COMMANDS = (
-    Command(
-        "storage",
-        "Show and manage the storage partition.",
-        section="Maintenance",
-        rank=40,
-    ),
-)
+COMMANDS = (Command("storage", "Show and manage the storage partition.", section="Maintenance", rank=40),)
 
 ROUTES = (
     Route("get", "storage", "read", "routes:show_storage"),

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.clusters.mounts import MountInfo
     from hyperpod_jlab.core.file_system import Association, FileSystem, Verb
     from hyperpod_jlab.features.storage.files import Result
-    from hyperpod_jlab.features.storage.service import (
-        PartitionLink,
-        PathView,
-        Side,
-        StorageOverview,
-    )
+    from hyperpod_jlab.features.storage.service import PartitionLink, PathView, Side, StorageOverview
     from hyperpod_jlab.run.clean import MigrationPlan
     from hyperpod_jlab.run.services import Hyperpod
     from hyperpod_jlab.storage.migration import MigrationResult
@@ -56,41 +51,19 @@ COMMANDS = (
     Section(
         "Files linked to S3",
         (
-            Entry(
-                "state",
-                "features.storage.commands",
-                "Show whether the data of files is here or in S3.",
-            ),
-            Entry(
-                "hydrate",
-                "features.storage.commands",
-                "Restore the data of released files from S3.",
-            ),
-            Entry(
-                "release",
-                "features.storage.commands",
-                "Free the space of files that have a copy in S3.",
-            ),
+            Entry("state", "features.storage.commands", "Show whether the data of files is here or in S3."),
+            Entry("hydrate", "features.storage.commands", "Restore the data of released files from S3."),
+            Entry("release", "features.storage.commands", "Free the space of files that have a copy in S3."),
         ),
     ),
     Section(
         "Runs of older versions",
-        (
-            Entry(
-                "migrate",
-                "features.storage.commands",
-                "Move your runs to the layout of this version.",
-            ),
-        ),
+        (Entry("migrate", "features.storage.commands", "Move your runs to the layout of this version."),),
     ),
     Section(
         "File browser",
         (
-            Entry(
-                "link",
-                "features.storage.commands",
-                "Link to the partition from the home folder.",
-            ),
+            Entry("link", "features.storage.commands", "Link to the partition from the home folder."),
             Entry("unlink", "features.storage.commands", "Remove the link."),
         ),
     ),
@@ -162,13 +135,7 @@ def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
 # --------------------------------------------------------------------------------------------------
 # ``hpj storage state``, ``hydrate`` and ``release``: files on file systems that are linked to S3.
 
-_PATHS = click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    metavar="PATH...",
-    type=click.Path(path_type=Path),
-)
+_PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 
 _CONTINUE_HELP = "A file that fails is listed with the reason; the others continue."
 _LFS_ONLY_HELP = "Requires the Lustre program lfs on this machine."
@@ -238,8 +205,7 @@ def _print_result(results: list[Result]) -> None:
     if refused:
         first = refused[0]
         raise RefusedError(
-            f"{first.path}: {first.reason}"
-            + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""),
+            f"{first.path}: {first.reason}" + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""),
             code="file_refused",
             hint=first.hint,
             detail={"files": [result.path for result in refused]},
@@ -264,9 +230,7 @@ An existing link is kept. Any other file of that name is not changed. Removing t
 """
 
 
-@click.command(
-    cls=HpjCommand, help=_LINK_HELP, examples=("hpj storage link", "hpj storage link fsx")
-)
+@click.command(cls=HpjCommand, help=_LINK_HELP, examples=("hpj storage link", "hpj storage link fsx"))
 @click.argument("name", default=NAME)
 def link(name: str) -> None:
     """Make the link."""
@@ -314,9 +278,7 @@ Run ids do not change. Runs that have not ended are not moved; run the command a
 
 
 @click.command(
-    cls=HpjCommand,
-    help=_STORAGE_MIGRATE_HELP,
-    examples=("hpj storage migrate --dry-run", "hpj storage migrate"),
+    cls=HpjCommand, help=_STORAGE_MIGRATE_HELP, examples=("hpj storage migrate --dry-run", "hpj storage migrate")
 )
 @click.option("--dry-run", is_flag=True, help="List what would be moved. Move nothing.")
 def migrate(dry_run: bool) -> None:
@@ -335,9 +297,7 @@ def migrate(dry_run: bool) -> None:
         )
 
 
-async def _plan_and_migrate(
-    hyperpod: Hyperpod, *, dry_run: bool
-) -> tuple[MigrationPlan, MigrationResult | None]:
+async def _plan_and_migrate(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan, MigrationResult | None]:
     async with slow_steps("looking for runs") as steps:
         plan = await plan_migration(hyperpod)
         if dry_run:
@@ -372,10 +332,7 @@ def _document(plan: MigrationPlan, result: MigrationResult | None) -> dict[str, 
 # --------------------------------------------------------------------------------------------------
 # Text output of file systems, partitions and their paths on each side.
 
-_FILE_SYSTEM_TITLES = (
-    *("MOUNTED AT", "KIND", "FOLDER", "FREE", "SIZE", "ACCESS", "RUNS", "ISOLATION"),
-    "OTHERS",
-)
+_FILE_SYSTEM_TITLES = (*("MOUNTED AT", "KIND", "FOLDER", "FREE", "SIZE", "ACCESS", "RUNS", "ISOLATION"), "OTHERS")
 
 
 def print_overview(overview: StorageOverview) -> None:
@@ -410,12 +367,7 @@ def _print_separation(separation: Separation | None) -> None:
         return
     print()
     rows = [
-        (
-            str(parent.path),
-            str(parent.uid),
-            f"{parent.mode:04o}",
-            parent.reason if parent.problem else "ok",
-        )
+        (str(parent.path), str(parent.uid), f"{parent.mode:04o}", parent.reason if parent.problem else "ok")
         for parent in separation.parents
     ]
     print_table(Table(("FOLDER ABOVE", "OWNER", "MODE", ""), rows))
@@ -508,9 +460,7 @@ def _type(file_system: FileSystem) -> str:
 
 
 def _squash(file_system: FileSystem) -> str:
-    return (
-        f"is mapped to {file_system.root_squash}" if file_system.root_squash else "has full access"
-    )
+    return f"is mapped to {file_system.root_squash}" if file_system.root_squash else "has full access"
 
 
 def _association(link: Association) -> str:
@@ -525,19 +475,10 @@ def _association(link: Association) -> str:
 def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
     column = "STUDIO" if in_studio else "HERE"
     rows = [
-        (
-            side.cluster,
-            side.orchestrator,
-            side.side,
-            side.here or "-",
-            side.there or "-",
-            side.reason or "",
-        )
+        (side.cluster, side.orchestrator, side.side, side.here or "-", side.there or "-", side.reason or "")
         for side in sides
     ]
-    print_table(
-        Table(("CLUSTER", "ORCHESTRATOR", "SIDE", column, "ON THE CLUSTER", "REASON"), rows)
-    )
+    print_table(Table(("CLUSTER", "ORCHESTRATOR", "SIDE", column, "ON THE CLUSTER", "REASON"), rows))
 
 
 def _print_evidence(info: MountInfo) -> None:

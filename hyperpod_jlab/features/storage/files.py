@@ -83,20 +83,14 @@ async def move(verb: Verb, paths: Sequence[Path]) -> list[Result]:
             continue
         decision = decide(verb, result.file)
         if decision.outcome == "ask":
-            by_device.setdefault(
-                await run_with_timeout(Path(path), partial(_device, path)), []
-            ).append(path)
+            by_device.setdefault(await run_with_timeout(Path(path), partial(_device, path)), []).append(path)
         else:
-            results[path] = Result(
-                path, decision.outcome, result.file, decision.reason, decision.hint
-            )
+            results[path] = Result(path, decision.outcome, result.file, decision.reason, decision.hint)
     for device_paths in by_device.values():  # one request is for files of one file system
         for path, problem in (await _request(lfs, verb, device_paths)).items():
             file, hint = results[path].file, None
             if problem is not None and NOT_PERMITTED in problem:
-                hint = (
-                    "Lustre allows this only for root: use sudo, or a data repository task of AWS"
-                )
+                hint = "Lustre allows this only for root: use sudo, or a data repository task of AWS"
                 if verb == "hydrate":
                     hint = "you must own the file; reading it also restores it"
             results[path] = Result(path, "refused" if problem else "asked", file, problem, hint)

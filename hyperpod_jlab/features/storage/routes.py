@@ -12,12 +12,7 @@ from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.features.storage.files import Result, file_states, move
-from hyperpod_jlab.features.storage.service import (
-    Side,
-    StorageOverview,
-    link_partition,
-    open_storage,
-)
+from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition, open_storage
 from hyperpod_jlab.run.submit_routes import under_root
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -124,14 +119,9 @@ class StoredFiles:
 async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
     """Create a link to the partition in the server's root, so that the file browser shows it. An existing one stays."""
     hyperpod = await call.hyperpod()
-    linked = await link_partition(
-        open_storage(hyperpod), hyperpod.partition, _root(call), body.name
-    )
+    linked = await link_partition(open_storage(hyperpod), hyperpod.partition, _root(call), body.name)
     return StorageLinkMade(
-        path=linked.path.name,
-        link=str(linked.path),
-        partition=str(linked.partition),
-        made=linked.made,
+        path=linked.path.name, link=str(linked.path), partition=str(linked.partition), made=linked.made
     )
 
 

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.aws.clusters import describe_cluster
-from hyperpod_jlab.aws.file_systems import (
-    LustreMount,
-    find_file_system,
-    list_associations,
-    lustre_mounts,
-)
+from hyperpod_jlab.aws.file_systems import LustreMount, find_file_system, list_associations, lustre_mounts
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import mounted_here
@@ -26,13 +21,7 @@ from hyperpod_jlab.clusters.identity import (
     find_user_identity,
     separation_of,
 )
-from hyperpod_jlab.clusters.mounts import (
-    MountInfo,
-    inspect,
-    inspect_mount,
-    mount_points,
-    try_inspect,
-)
+from hyperpod_jlab.clusters.mounts import MountInfo, inspect, inspect_mount, mount_points, try_inspect
 from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
@@ -52,10 +41,7 @@ from hyperpod_jlab.storage.timeouts import run_with_timeout
 
 
 async def other_file_systems(
-    clusters: Mapping[str, ClusterConfig],
-    mounts: Sequence[LustreMount],
-    point: str,
-    queries: IdentityQueries,
+    clusters: Mapping[str, ClusterConfig], mounts: Sequence[LustreMount], point: str, queries: IdentityQueries
 ) -> list[str]:
     """A sentence for each cluster whose instances mount other file systems than the partition's.
 
@@ -74,14 +60,10 @@ async def other_file_systems(
             break
         placeholder = HyperpodCluster(hyperpod, "", "", "")
         description = await queries.about(
-            "sagemaker",
-            f"the HyperPod cluster {hyperpod}",
-            describe_cluster(queries.aws, placeholder),
+            "sagemaker", f"the HyperPod cluster {hyperpod}", describe_cluster(queries.aws, placeholder)
         )
         if isinstance(description, HyperpodCluster):
-            sentences += _file_system_sentences(
-                name, description, mounted_here(description, mounts), point
-            )
+            sentences += _file_system_sentences(name, description, mounted_here(description, mounts), point)
     return sentences
 
 
@@ -185,9 +167,7 @@ class Storage:
         aws: The AWS client; None: no requests. Queried only for AWS' file systems, and in Studio.
     """
 
-    def __init__(
-        self, settings: Settings, partition: Partition, engines: Engines, aws: Aws | None
-    ) -> None:
+    def __init__(self, settings: Settings, partition: Partition, engines: Engines, aws: Aws | None) -> None:
         self._settings = settings
         self._partition = partition
         self._engines = engines
@@ -203,13 +183,9 @@ class Storage:
         points = dict.fromkeys([partition.mount, *mount_points()])
         infos = await asyncio.gather(*(inspect_mount(point, user) for point in points))
         file_systems = [replace(info, runs_go_here=info.path == partition.mount) for info in infos]
-        file_systems = [
-            await self._with_aws(info, mounts, studio, user, queries) for info in file_systems
-        ]
+        file_systems = [await self._with_aws(info, mounts, studio, user, queries) for info in file_systems]
         partition_info = next(info for info in file_systems if info.runs_go_here)
-        other_systems = await other_file_systems(
-            self._settings.clusters, mounts, partition_info.mount, queries
-        )
+        other_systems = await other_file_systems(self._settings.clusters, mounts, partition_info.mount, queries)
         separation = await self._separation(partition, user)
         partition = replace(
             partition,
@@ -268,22 +244,13 @@ class Storage:
         user = await find_user_identity(studio, queries)
         info = await inspect(path, user)
         if not info.exists:
-            raise NotFoundError(
-                f"{path} not found",
-                hint="give an existing file or folder",
-                detail={"path": str(path)},
-            )
+            raise NotFoundError(f"{path} not found", hint="give an existing file or folder", detail={"path": str(path)})
         info = await self._with_aws(info, mounts, studio, user, queries)
         partition_path = await run_with_timeout(path, lambda: self._on_partition(path))
         runs = partition_path.is_relative_to(self._partition.root)
         notes = tuple(dict.fromkeys(queries.notes))
         info = replace(info, runs_go_here=runs)
-        return PathView(
-            **vars(info),
-            clusters=self._sides(partition_path),
-            studio=studio is not None,
-            notes=notes,
-        )
+        return PathView(**vars(info), clusters=self._sides(partition_path), studio=studio is not None, notes=notes)
 
     def _on_partition(self, path: Path) -> Path:
         """A path on the partition, with links resolved; any other path unchanged."""
@@ -313,9 +280,7 @@ class Storage:
         is_closed = owner is not None and user.in_shared_space
         problem = info.problem
         if is_closed and problem is None:
-            problem = (
-                f"not offered: it is the private partition of {owner}, but this space is shared"
-            )
+            problem = f"not offered: it is the private partition of {owner}, but this space is shared"
         file_system = await _find_file_system(mount, queries)
         return replace(
             info,
@@ -387,23 +352,17 @@ async def _find_file_system(mount: LustreMount, queries: IdentityQueries) -> Fil
     if queries.aws is None:
         return None
     name = mount.file_system or mount.mount_name
-    file_system = await queries.about(
-        "fsx", f"the file system {name}", find_file_system(queries.aws, mount)
-    )
+    file_system = await queries.about("fsx", f"the file system {name}", find_file_system(queries.aws, mount))
     if not isinstance(file_system, FileSystem):
         if file_system is None:
-            queries.notes.append(
-                f"AWS does not have exactly one file system with the mount name {name}"
-            )
+            queries.notes.append(f"AWS does not have exactly one file system with the mount name {name}")
         elif file_system.code == "not_found":
             queries.notes.append(f"AWS has no file system {name} in this region")
         return None
     if file_system.associations is not None or queries.aws is None:
         return file_system
     links = await queries.about(
-        "fsx",
-        f"links of {file_system.name} to S3",
-        list_associations(queries.aws, file_system.name),
+        "fsx", f"links of {file_system.name} to S3", list_associations(queries.aws, file_system.name)
     )
     return replace(file_system, associations=links) if isinstance(links, tuple) else file_system
 
@@ -432,9 +391,7 @@ class PartitionLink:
     made: bool
 
 
-async def link_partition(
-    storage: Storage, partition: Partition, folder: Path, name: str = NAME
-) -> PartitionLink:
+async def link_partition(storage: Storage, partition: Partition, folder: Path, name: str = NAME) -> PartitionLink:
     """Create a link to the partition.
 
     Args:

@@ -3,18 +3,8 @@
 from hyperpod_jlab.contributions import Command, Route
 
 COMMANDS = (
-    Command(
-        "terminal",
-        "Open a terminal on a HyperPod node.",
-        section="Clusters",
-        rank=100,
-    ),
-    Command(
-        "ssh-config",
-        "Print the SSH configuration for a cluster's login nodes.",
-        section="Clusters",
-        rank=110,
-    ),
+    Command("terminal", "Open a terminal on a HyperPod node.", section="Clusters", rank=100),
+    Command("ssh-config", "Print the SSH configuration for a cluster's login nodes.", section="Clusters", rank=110),
 )
 
 ROUTES = (

@@ -37,9 +37,7 @@ def terminal(node: str, cluster: str | None, opening: bool, region: str | None) 
     """Print or run the command for a terminal."""
     if opening:
         _check()
-    node_terminal = with_services(
-        lambda hyperpod: build_terminal(hyperpod, cluster, node, region), asking=True
-    )
+    node_terminal = with_services(lambda hyperpod: build_terminal(hyperpod, cluster, node, region), asking=True)
     if opening:
         _open(node_terminal.command)
     elif invocation().as_json:
@@ -81,10 +79,7 @@ Print Host blocks for ~/.ssh/config, with which ssh reaches the login nodes of a
 If a cluster has no login nodes, the block is for its controller. To connect, ssh needs the AWS CLI, the Session Manager plugin, and your public key on the node.
 """
 
-_SSH_CONFIG_EXAMPLES = (
-    "hpj ssh-config ml-cluster",
-    "hpj ssh-config ml-cluster --user alice >>~/.ssh/config",
-)
+_SSH_CONFIG_EXAMPLES = ("hpj ssh-config ml-cluster", "hpj ssh-config ml-cluster --user alice >>~/.ssh/config")
 
 
 @click.command(cls=HpjCommand, help=_SSH_CONFIG_HELP, examples=_SSH_CONFIG_EXAMPLES)
@@ -93,9 +88,7 @@ _SSH_CONFIG_EXAMPLES = (
 @region_option
 def ssh_config(cluster: str | None, user: str | None, region: str | None) -> None:
     """Print the blocks."""
-    ssh_blocks = with_services(
-        lambda hyperpod: blocks_for(hyperpod, cluster, user, region), asking=True
-    )
+    ssh_blocks = with_services(lambda hyperpod: blocks_for(hyperpod, cluster, user, region), asking=True)
     if invocation().as_json:
         print_json(ssh_blocks)
     else:

@@ -6,12 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from hyperpod_jlab.core.wire import Wire, wire_property
-from hyperpod_jlab.features.terminal.service import (
-    PROGRAMS,
-    NodeTerminal,
-    build_terminal,
-    missing_programs,
-)
+from hyperpod_jlab.features.terminal.service import PROGRAMS, NodeTerminal, build_terminal, missing_programs
 from hyperpod_jlab.server.call import Call
 
 
@@ -40,6 +35,4 @@ async def show_terminal(call: Call, cluster: str, node: str) -> HyperpodTerminal
     """Get the command that opens a terminal on a node. Does not start a session."""
     node_terminal = await build_terminal(await call.hyperpod(), cluster, node)
     missing = await asyncio.to_thread(missing_programs)
-    return HyperpodTerminal(
-        **vars(node_terminal), missing=[MissingProgram(name, PROGRAMS[name]) for name in missing]
-    )
+    return HyperpodTerminal(**vars(node_terminal), missing=[MissingProgram(name, PROGRAMS[name]) for name in missing])

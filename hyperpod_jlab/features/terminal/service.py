@@ -49,9 +49,7 @@ class NodeTerminal:
         return shlex.join(self.command)
 
 
-async def build_terminal(
-    services: Hyperpod, cluster: str | None, node: str, region: str | None = None
-) -> NodeTerminal:
+async def build_terminal(services: Hyperpod, cluster: str | None, node: str, region: str | None = None) -> NodeTerminal:
     """The command for a terminal on a node. Does not start a session.
 
     Args:
@@ -190,9 +188,7 @@ async def ssh_config(
     resolved = await services.clusters.resolve_hyperpod(cluster, region)
     aws = services.hyperpod_clusters(resolved.region).aws
     nodes = await find_login_nodes(aws, resolved.aws_name)
-    return SshConfig(
-        nodes.cluster.name, _hosts(nodes, await aws.region()), user=user, note=nodes.note
-    )
+    return SshConfig(nodes.cluster.name, _hosts(nodes, await aws.region()), user=user, note=nodes.note)
 
 
 def _hosts(nodes: ClusterLogins, region: str) -> tuple[SshHost, ...]:

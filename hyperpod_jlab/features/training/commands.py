@@ -14,12 +14,7 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.naming import find_run
-from hyperpod_jlab.cli.numbers import (
-    format_alarm,
-    format_number,
-    format_progress,
-    sparkline,
-)
+from hyperpod_jlab.cli.numbers import format_alarm, format_number, format_progress, sparkline
 from hyperpod_jlab.cli.output import Table, print_json, print_table
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.terminal import is_terminal, printable
@@ -46,21 +41,14 @@ If the output is not a terminal, the curves are printed once.
 
 
 @click.command(
-    cls=HpjCommand,
-    help=_WATCH_HELP,
-    examples=("hpj watch last", "hpj watch last --name loss"),
-    has_json=False,
+    cls=HpjCommand, help=_WATCH_HELP, examples=("hpj watch last", "hpj watch last --name loss"), has_json=False
 )
 @click.argument("run", type=RUN)
-@click.option(
-    "--name", "names", multiple=True, metavar="NAME", help="Draw only this curve. Can be repeated."
-)
+@click.option("--name", "names", multiple=True, metavar="NAME", help="Draw only this curve. Can be repeated.")
 def watch(run: str, names: tuple[str, ...]) -> None:
     """Draw curves."""
     if invocation().as_json:
-        raise InvalidInputError(
-            "hpj watch has no JSON", code="usage", hint=f"hpj metrics {run} --json"
-        )
+        raise InvalidInputError("hpj watch has no JSON", code="usage", hint=f"hpj metrics {run} --json")
     with_services(lambda hyperpod: _watch(hyperpod, run, names))
 
 
@@ -73,10 +61,7 @@ async def _watch(hyperpod: Hyperpod, text: str, names: tuple[str, ...]) -> None:
     height = 0
     is_first = True
     await asyncio.to_thread(metrics.refresh)
-    if (
-        run.status.ended
-        and (error := metrics.explain_missing(names, (), None, ended=True)) is not None
-    ):
+    if run.status.ended and (error := metrics.explain_missing(names, (), None, ended=True)) is not None:
         raise error
     while True:
         is_new = await asyncio.to_thread(metrics.refresh)
@@ -138,10 +123,7 @@ RUN is a run id, the beginning of one, or 'last'. The code is compared between t
 @click.command(
     cls=HpjCommand,
     help=_COMPARE_HELP,
-    examples=(
-        "hpj compare 20261121-120455-k3x9qd last",
-        "hpj compare last 20261121 --json | jq .metrics.loss",
-    ),
+    examples=("hpj compare 20261121-120455-k3x9qd last", "hpj compare last 20261121 --json | jq .metrics.loss"),
 )
 @click.argument("runs", type=RUN, nargs=-1, required=True, metavar="RUN RUN...")
 @click.option("--diff", is_flag=True, help="Print the lines that differ, too.")
@@ -167,9 +149,7 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
     rows = [(one.path, *(_value(value) for value in one.values)) for one in comparison.spec]
     print_table(Table(("SETTING", *heads), rows, empty="the settings are the same"))
     print()
-    files = [
-        (printable(one.path), *(digest or "-" for digest in one.digests)) for one in comparison.code
-    ]
+    files = [(printable(one.path), *(digest or "-" for digest in one.digests)) for one in comparison.code]
     print_table(Table(("FILE", *heads), files, empty="the code is the same"))
     if with_diff:
         for file in comparison.code:
@@ -178,16 +158,12 @@ def _print(comparison: Comparison, *, with_diff: bool) -> None:
     print()
     numbers = [
         (name, *map(format_cell, one.found, one.last, one.steps, one.lowest, one.highest))
-        for name, one in (
-            (name, comparison.metrics[name]) for name in order_names(comparison.metrics)
-        )
+        for name, one in ((name, comparison.metrics[name]) for name in order_names(comparison.metrics))
     ]
     print_table(Table(("NEWEST (LOWEST TO HIGHEST)", *heads), numbers, empty="no numbers"))
 
 
-def format_cell(
-    found: bool, last: float | None, step: int | None, low: float | None, high: float | None
-) -> str:
+def format_cell(found: bool, last: float | None, step: int | None, low: float | None, high: float | None) -> str:
     """A run's newest number, its step, and the range of all."""
     if not found:
         return "-"

@@ -129,13 +129,7 @@ def _files(bundles: Sequence[BundleReader], deadline: Deadline) -> list[FileDiff
             entries = bundle.files()
         except HyperpodError:  # a run without code of its own
             entries = []
-        digests.append(
-            {
-                str(entry["path"]): str(entry["digest"])
-                for entry in entries
-                if entry["path"] not in _OURS
-            }
-        )
+        digests.append({str(entry["path"]): str(entry["digest"]) for entry in entries if entry["path"] not in _OURS})
     found: list[FileDifference] = []
     first, last = _code(bundles[0]), _code(bundles[-1])
     for path in sorted({path for one in digests for path in one}):
@@ -172,9 +166,7 @@ _Numbers = tuple[bool, float | None, float | None, float | None, int | None]
 """Whether a run has the number, its newest, lowest and highest value, and the step of the newest one."""
 
 
-def _metrics(
-    hyperpod: Hyperpod, run_ids: Sequence[str], deadline: Deadline
-) -> dict[str, MetricDifference]:
+def _metrics(hyperpod: Hyperpod, run_ids: Sequence[str], deadline: Deadline) -> dict[str, MetricDifference]:
     columns: list[dict[str, _Numbers]] = []
     for run_id in run_ids:
         metrics = hyperpod.metrics.get(run_id)
@@ -184,15 +176,10 @@ def _metrics(
         newest = metrics.summary(ended=True).metrics
         ranges = metrics.ranges()
         columns.append(
-            {
-                name: (True, one.value, *ranges.get(name, (None, None)), one.step)
-                for name, one in newest.items()
-            }
+            {name: (True, one.value, *ranges.get(name, (None, None)), one.step) for name, one in newest.items()}
         )
     none: _Numbers = (False, None, None, None, None)
     return {
-        name: MetricDifference(
-            *map(list, zip(*(one.get(name, none) for one in columns), strict=True))
-        )
+        name: MetricDifference(*map(list, zip(*(one.get(name, none) for one in columns), strict=True)))
         for name in sorted({name for one in columns for name in one})
     }

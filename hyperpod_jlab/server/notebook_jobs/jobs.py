@@ -143,13 +143,8 @@ class HyperPodTaskRunner(TaskRunner):
         notebook = await read_executed_notebook(hyperpod, job.job_id)
         await asyncio.to_thread(executor.write_outputs, notebook.document, work)
 
-    def _end(
-        self, job_id: str, status: Status, message: str | None, run: Run | None = None
-    ) -> None:
-        values: dict[str, Any] = {
-            "status": status,
-            "status_message": message and message[:_MAX_MESSAGE],
-        }
+    def _end(self, job_id: str, status: Status, message: str | None, run: Run | None = None) -> None:
+        values: dict[str, Any] = {"status": status, "status_message": message and message[:_MAX_MESSAGE]}
         if run is not None:
             moments = {"start_time": run.started_at, "end_time": run.ended_at}
             values |= {name: int(at * 1000) for name, at in moments.items() if at is not None}
@@ -172,9 +167,9 @@ class ClusterJobs(Scheduler):
         super().__init__(environments_manager=environments_manager, **options)
         if isinstance(environments_manager, HyperPodEnvironmentManager):
             # A user's own classes go on working, without our clusters.
-            environments_manager.has_clusters = isinstance(
-                self.task_runner, HyperPodTaskRunner
-            ) and issubclass(self.execution_manager_class, HyperPodExecutionManager)
+            environments_manager.has_clusters = isinstance(self.task_runner, HyperPodTaskRunner) and issubclass(
+                self.execution_manager_class, HyperPodExecutionManager
+            )
 
     def create_job(self, model: CreateJob) -> str:
         """Create a job, and start the process that submits it. Until then it is queued; in the base it would be stopped."""

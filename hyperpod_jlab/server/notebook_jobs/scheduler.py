@@ -37,21 +37,11 @@ class HyperPodScheduler(BaseScheduler):
     """
 
     def __init__(
-        self,
-        *,
-        root_dir: str,
-        environments_manager: EnvironmentManager,
-        db_url: str,
-        config: Any = None,
+        self, *, root_dir: str, environments_manager: EnvironmentManager, db_url: str, config: Any = None
     ) -> None:
-        super().__init__(
-            root_dir=root_dir, environments_manager=environments_manager, config=config
-        )
+        super().__init__(root_dir=root_dir, environments_manager=environments_manager, config=config)
         self.jobs = ClusterJobs(
-            root_dir=root_dir,
-            environments_manager=environments_manager,
-            db_url=db_url,
-            config=config,
+            root_dir=root_dir, environments_manager=environments_manager, db_url=db_url, config=config
         )
         self.task_runner = self.jobs.task_runner
         self.execution_manager_class = self.jobs.execution_manager_class
@@ -61,9 +51,7 @@ class HyperPodScheduler(BaseScheduler):
         await _require("execute", model)
         return self.jobs.create_job(model)
 
-    async def create_job_from_definition(
-        self, job_definition_id: str, model: CreateJobFromDefinition
-    ) -> str:
+    async def create_job_from_definition(self, job_definition_id: str, model: CreateJobFromDefinition) -> str:
         """Create and start a job of a definition."""
         await _require("execute", self.jobs.get_job_definition(job_definition_id))
         job_id: str = self.jobs.create_job_from_definition(job_definition_id, model)
@@ -111,9 +99,7 @@ class HyperPodScheduler(BaseScheduler):
         definition_id: str = self.jobs.create_job_definition(model)
         return definition_id
 
-    async def update_job_definition(
-        self, job_definition_id: str, model: UpdateJobDefinition
-    ) -> None:
+    async def update_job_definition(self, job_definition_id: str, model: UpdateJobDefinition) -> None:
         """Change, pause or resume a job definition: one of our clusters, or one that comes to one of them."""
         await _require("execute", self.jobs.get_job_definition(job_definition_id), model)
         self.jobs.update_job_definition(job_definition_id, model)
@@ -131,18 +117,14 @@ class HyperPodScheduler(BaseScheduler):
         await _require("read", definition)
         return definition
 
-    async def list_job_definitions(
-        self, query: ListJobDefinitionsQuery
-    ) -> ListJobDefinitionsResponse:
+    async def list_job_definitions(self, query: ListJobDefinitionsQuery) -> ListJobDefinitionsResponse:
         """The job definitions that the user may see."""
         if await is_allowed("read"):
             return self.jobs.list_job_definitions(query)
         everything = query.copy(update={"max_items": None, "next_token": None})
         every = self.jobs.list_job_definitions(everything).job_definitions
         kept, total, next_token = _own_page(every, query)
-        return ListJobDefinitionsResponse(
-            job_definitions=kept, total_count=total, next_token=next_token
-        )
+        return ListJobDefinitionsResponse(job_definitions=kept, total_count=total, next_token=next_token)
 
     def get_staging_paths(self, model: DescribeJob | DescribeJobDefinition) -> dict[str, str]:
         """Where a job's files are."""

@@ -130,13 +130,7 @@ class Lambda:
             return Invoked(said, ended=True)
         log, _, told = said.rstrip("\n").rpartition("\n")
         found = json.loads(told)
-        return Invoked(
-            log,
-            found.get("result"),
-            found.get("error"),
-            found["imported"],
-            tuple(found["outside"]),
-        )
+        return Invoked(log, found.get("result"), found.get("error"), found["imported"], tuple(found["outside"]))
 
 
 class _Instance:

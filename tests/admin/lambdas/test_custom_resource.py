@@ -18,18 +18,14 @@ SECOND = "fs-0fedcba9876543210"
 
 def seen(account):
     """All that wiring may change."""
-    return copy.deepcopy(
-        (account.domains, account.profiles, account.spaces, account.networks[REGION].interfaces)
-    )
+    return copy.deepcopy((account.domains, account.profiles, account.spaces, account.networks[REGION].interfaces))
 
 
 def add_second(account):
     """Another file system."""
     interface = NetworkInterface("eni-00000000000000009", [OTHER], "10.0.0.9")
     account.networks[REGION].add(interface)
-    account.file_systems[REGION].append(
-        LustreFileSystem(SECOND, "y5kjbbmv", interfaces=[interface.interface_id])
-    )
+    account.file_systems[REGION].append(LustreFileSystem(SECOND, "y5kjbbmv", interfaces=[interface.interface_id]))
 
 
 def marks(thing):
@@ -75,9 +71,7 @@ def test_folders_that_the_admin_has_made_are_mounted_unseen(account, stack):
         assert lustre_at(FILE_SYSTEM, f"/{name}") in profile.file_systems
 
 
-def test_a_stack_of_version_0_1_with_sessions_on_the_controller_leaves_folders_to_the_timer(
-    account, stack
-):
+def test_a_stack_of_version_0_1_with_sessions_on_the_controller_leaves_folders_to_the_timer(account, stack):
     older = properties("per-user", Folders="cluster", ControllerGroup="controller-machine")
     answer = stack.create(**older)
     assert (answer["Status"], answer["Data"]["Waiting"]) == ("SUCCESS", "7")
@@ -140,26 +134,19 @@ def test_an_update_that_fails_goes_back_and_leaves_nothing(account, endpoint, st
 
     # Now half-way: the domain is wired anew, a profile is not.
     account.file_systems[REGION][1].vpc = account.domains[DOMAIN].vpc
-    account.profiles[DOMAIN, "bob"].file_systems = [
-        {"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}
-    ]
+    account.profiles[DOMAIN, "bob"].file_systems = [{"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}]
     endpoint.faults.deny("sagemaker:UpdateUserProfile", "bob")
     stack.before_going_back = endpoint.faults.denied.clear
     answer = stack.update(**properties(FileSystemId=SECOND))
     assert answer["Status"] == "FAILED"
-    assert (
-        "profile bob: you do not have the permission sagemaker:UpdateUserProfile"
-        in answer["Reason"]
-    )
+    assert "profile bob: you do not have the permission sagemaker:UpdateUserProfile" in answer["Reason"]
     assert mounted(account) == [lustre_at(FILE_SYSTEM, "/shared")]
     assert FILE_SYSTEM in marks(account.domains[DOMAIN])
     assert SECOND not in marks(account.domains[DOMAIN])
 
 
 def test_a_creation_that_fails_half_way_is_taken_back(account, endpoint, stack):
-    account.profiles[DOMAIN, "bob"].file_systems = [
-        {"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}
-    ]
+    account.profiles[DOMAIN, "bob"].file_systems = [{"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}]
     before = seen(account)
     endpoint.faults.deny("sagemaker:UpdateUserProfile", "bob")
     answer = stack.create(**properties())
@@ -186,10 +173,7 @@ def test_what_was_never_answered_is_taken_back_by_its_properties(account, stack)
         ({"DomainId": ["d-x"]}, "DomainId: "),
         ({"PartitionMode": "private"}, "PartitionMode must be one of"),
         ({"FileSystemId": "fs-1; rm"}, "FileSystemId: 'fs-1; rm' is not valid"),
-        (
-            {"FileSystemId": "", "ClusterName": ""},
-            "FileSystemId is missing: set it, or set ClusterName",
-        ),
+        ({"FileSystemId": "", "ClusterName": ""}, "FileSystemId is missing: set it, or set ClusterName"),
         ({"SharedPath": "/a/../.."}, "SharedPath: "),
         ({"PartionMode": "shared"}, "unknown property PartionMode (did you mean"),
         ({"DomainId": "d-nope"}, "d-nope"),
@@ -286,9 +270,7 @@ def test_an_answer_that_is_never_taken_is_an_error_without_its_address(account, 
     assert "127.0.0.1" not in invoked.error["errorMessage"] + invoked.log
 
 
-def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(
-    account, endpoint, stack
-):
+def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(account, endpoint, stack):
     for number in range(150):
         account.profiles[DOMAIN, f"user{number:03d}"] = Profile(
             file_systems=[{"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}]
@@ -299,9 +281,7 @@ def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(
     assert answer["Status"] == "FAILED"
     assert "timed out before" in answer["Reason"]
     assert answer["PhysicalResourceId"] == NAME
-    some = sum(
-        lustre_at(FILE_SYSTEM, "/shared") in one.file_systems for one in account.profiles.values()
-    )
+    some = sum(lustre_at(FILE_SYSTEM, "/shared") in one.file_systems for one in account.profiles.values())
     assert 0 < some < 150
     # A stack with a schedule is made: that goes on.
     answer = stack._ask("Create", None, properties(Reconciled="true"))

@@ -32,11 +32,7 @@ RULES = [
 def kubectl(bed, *objects):
     made = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     done = subprocess.run(
-        [SCRIPT, "kubectl", bed, "apply", "-f", "-"],
-        input=json.dumps(made),
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [SCRIPT, "kubectl", bed, "apply", "-f", "-"], input=json.dumps(made), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
 
@@ -65,11 +61,7 @@ def bed(eks_bed, disk):
         "claimRef": {"namespace": NAMESPACE, "name": "fsx-claim"},
         "hostPath": {"path": str(disk), "type": "Directory"},
     }
-    claim = {
-        **sizes,
-        "resources": {"requests": {"storage": "1200Gi"}},
-        "volumeName": f"{NAMESPACE}-fsx-claim",
-    }
+    claim = {**sizes, "resources": {"requests": {"storage": "1200Gi"}}, "volumeName": f"{NAMESPACE}-fsx-claim"}
     kubectl(
         eks_bed,
         named("Namespace", NAMESPACE),

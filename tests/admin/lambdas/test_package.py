@@ -52,16 +52,7 @@ def test_there_is_nothing_that_is_not_needed():
     assert "jupyter_server" not in tops
     assert {"boto3", "botocore", "pydantic", "pydantic_core", "hyperpod_jlab"} <= tops
     ours = {name.split("/")[1] for name in names() if name.startswith("hyperpod_jlab/")}
-    assert ours == {
-        "__init__.py",
-        "admin",
-        "aws",
-        "contributions.py",
-        "core",
-        "engines",
-        "launcher",
-        "storage",
-    }
+    assert ours == {"__init__.py", "admin", "aws", "contributions.py", "core", "engines", "launcher", "storage"}
     services = {name.split("/")[2] for name in names() if re.match("botocore/data/[^/]*/", name)}
     assert services == {"ec2", "eks", "fsx", "sagemaker", "sts"}
     assert not [name for name in names() if "__pycache__" in name]
@@ -71,19 +62,14 @@ def test_every_licence_is_there():
     folders = {name.split("/")[0] for name in names() if ".dist-info/" in name}
     for folder in folders:
         assert [
-            name
-            for name in names()
-            if name.startswith(f"{folder}/") and re.search("LICENSE|licenses|METADATA", name)
+            name for name in names() if name.startswith(f"{folder}/") and re.search("LICENSE|licenses|METADATA", name)
         ], folder
 
 
 def test_every_module_of_ours_imports_with_the_package_alone(package):
     python, _ = interpreter()
     done = subprocess.run(
-        [python, "-I", "-S", "-B", "-c", EVERY_MODULE, str(package)],
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [python, "-I", "-S", "-B", "-c", EVERY_MODULE, str(package)], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == json.loads((ROOT / "package.json").read_text())["version"]

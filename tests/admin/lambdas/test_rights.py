@@ -6,13 +6,7 @@ from typing import get_args
 
 import pytest
 
-from hyperpod_jlab.admin.lambdas.settings import (
-    EKS_PERMISSION,
-    Function,
-    actions_on_everything,
-    rights,
-    statements,
-)
+from hyperpod_jlab.admin.lambdas.settings import EKS_PERMISSION, Function, actions_on_everything, rights, statements
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.lambdas.conftest import properties
@@ -23,12 +17,7 @@ FUNCTIONS = get_args(Function)
 
 
 def places(account, domain=DOMAIN):
-    return {
-        "partition": account.partition,
-        "region": REGION,
-        "account": account.account_id,
-        "domain": domain,
-    }
+    return {"partition": account.partition, "region": REGION, "account": account.account_id, "domain": domain}
 
 
 def grant(account, function, domain=DOMAIN):
@@ -38,11 +27,7 @@ def grant(account, function, domain=DOMAIN):
 
 @pytest.fixture
 def environment(function):
-    function.environment |= {
-        "HPJ_DOMAIN_ID": DOMAIN,
-        "HPJ_FILE_SYSTEM_ID": FILE_SYSTEM,
-        "HPJ_PARTITION_MODE": "shared",
-    }
+    function.environment |= {"HPJ_DOMAIN_ID": DOMAIN, "HPJ_FILE_SYSTEM_ID": FILE_SYSTEM, "HPJ_PARTITION_MODE": "shared"}
 
 
 def test_no_action_is_a_pattern_and_nothing_changes_everything():

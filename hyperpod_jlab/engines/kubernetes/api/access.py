@@ -115,9 +115,7 @@ def service_account_access() -> ApiAccess:
     )
 
 
-def tls_context(
-    *, ca_file: Path | None = None, ca_data: str = "", insecure: bool = False
-) -> ssl.SSLContext:
+def tls_context(*, ca_file: Path | None = None, ca_data: str = "", insecure: bool = False) -> ssl.SSLContext:
     """The TLS context that verifies an API server's certificate.
 
     Args:
@@ -148,10 +146,7 @@ def tls_context(
 
 
 def _is_in_pod() -> bool:
-    return (
-        bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
-        and (SERVICE_ACCOUNT_DIR / "token").is_file()
-    )
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT_DIR / "token").is_file()
 
 
 def _client_certificate(context: ssl.SSLContext, user: KubeconfigEntry) -> None:
@@ -169,9 +164,7 @@ def _data(user: KubeconfigEntry, name: str) -> bytes:
         path = user.path(name)
         return path.read_bytes() if path is not None else b""
     except (OSError, ValueError) as error:
-        raise InvalidInputError(
-            f"the {name} in the kubeconfig cannot be read", code="invalid_kubeconfig"
-        ) from error
+        raise InvalidInputError(f"the {name} in the kubeconfig cannot be read", code="invalid_kubeconfig") from error
 
 
 def _source(context: KubeconfigContext, verify: ssl.SSLContext | None) -> TokenSource | None:
@@ -196,8 +189,7 @@ def _fixed(user: KubeconfigEntry) -> dict[str, str]:
         headers |= basic(user.text("username"), user.text("password"))
     if user.data.get("as-groups") or user.data.get("as-user-extra"):
         raise UnsupportedError(
-            "the kubeconfig uses impersonation with groups (as-groups), which is not supported",
-            code="impersonation",
+            "the kubeconfig uses impersonation with groups (as-groups), which is not supported", code="impersonation"
         )
     if user.text("as"):
         headers["Impersonate-User"] = user.text("as")

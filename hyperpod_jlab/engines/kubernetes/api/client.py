@@ -107,17 +107,11 @@ CONCURRENCY = 10
 OPENING = 64
 """Streams that open at the same time: with five hundred handshakes at once, the last ones would time out."""
 # All connections are kept; otherwise each of a hundred concurrent requests would open a new one.
-_REQUESTS = httpx.Limits(
-    max_connections=None, max_keepalive_connections=CONCURRENCY, keepalive_expiry=20.0
-)
+_REQUESTS = httpx.Limits(max_connections=None, max_keepalive_connections=CONCURRENCY, keepalive_expiry=20.0)
 _NO_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 _STREAMS_PER_CLIENT = 16
 """Streams per pool."""
-_KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("TCP_KEEPIDLE", 15),
-    ("TCP_KEEPINTVL", 5),
-    ("TCP_KEEPCNT", 3),
-)
+_KEEPALIVE_OPTIONS: tuple[tuple[str, int], ...] = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 """A stream may be silent for days, so TCP keep-alive checks the peer: after 30 s without a response the stream is cut."""
 
 
@@ -139,10 +133,7 @@ class StreamPools:
 
     def acquire(self) -> httpx.AsyncClient:
         """A client for one stream; release it afterwards."""
-        pooled_client = next(
-            (client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT),
-            None,
-        )
+        pooled_client = next((client for client, streams in self._pools.items() if streams < _STREAMS_PER_CLIENT), None)
         if pooled_client is None:
             pooled_client = _client(self._access, _STREAMING, _NO_CONNECTIONS)
             self._pools[pooled_client] = 0
@@ -162,11 +153,7 @@ class StreamPools:
 
 def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> httpx.AsyncClient:
     transport = httpx.AsyncHTTPTransport(
-        verify=access.verify,
-        limits=limits,
-        proxy=access.proxy,
-        socket_options=_options(),
-        trust_env=False,
+        verify=access.verify, limits=limits, proxy=access.proxy, socket_options=_options(), trust_env=False
     )
     return httpx.AsyncClient(
         base_url=access.server,
@@ -178,10 +165,7 @@ def _client(access: ApiAccess, timeout: httpx.Timeout, limits: httpx.Limits) -> 
 
 
 def _options() -> list[tuple[int, int, int]]:
-    options = [
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    ]
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
     for name, value in _KEEPALIVE_OPTIONS:
         option = getattr(socket, name, None)  # not available on every platform
         if option is not None:
@@ -193,17 +177,11 @@ def connect_error(error: httpx.TransportError, access: ApiAccess) -> HyperpodErr
     """The error for a request that certainly did not reach the server; None when it may have."""
     if not isinstance(
         error,
-        httpx.ConnectError
-        | httpx.ConnectTimeout
-        | httpx.PoolTimeout
-        | httpx.ProxyError
-        | httpx.UnsupportedProtocol,
+        httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError | httpx.UnsupportedProtocol,
     ):
         return None
     message, code, hint = _connecting(error, access)
-    return UnreachableError(
-        message, code=code, hint=hint, detail={"server": format_server_url(access)}
-    )
+    return UnreachableError(message, code=code, hint=hint, detail={"server": format_server_url(access)})
 
 
 def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, str | None, str]:
@@ -229,14 +207,8 @@ def _connecting(error: httpx.TransportError, access: ApiAccess) -> tuple[str, st
     if isinstance(error, httpx.ProxyError):
         return ("the proxy denied the connection", "proxy", "check proxy-url and HTTPS_PROXY")
     if isinstance(error, httpx.UnsupportedProtocol):
-        return (
-            "the address of the API server is not valid",
-            "address",
-            "check server in the kubeconfig",
-        )
-    problem_text = (
-        "did not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
-    )
+        return ("the address of the API server is not valid", "address", "check server in the kubeconfig")
+    problem_text = "did not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
     proxy_text = " through the proxy" if access.proxy else ""
     return (
         f"the API server at {format_server_url(access)} {problem_text}{proxy_text}",
@@ -269,9 +241,7 @@ def _cause(error: BaseException) -> BaseException:
 def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) -> UnreachableError:
     """The error for a request whose response did not arrive, or not completely."""
     is_timeout = isinstance(error, httpx.TimeoutException)
-    problem_text = (
-        "timed out" if is_timeout else "closed the connection before the answer was complete"
-    )
+    problem_text = "timed out" if is_timeout else "closed the connection before the answer was complete"
     return UnreachableError(
         f"the API server at {format_server_url(access)} {problem_text}",
         code=None if verb == "GET" else ANSWER_LOST,
@@ -282,9 +252,7 @@ def response_error(error: httpx.TransportError, verb: str, access: ApiAccess) ->
 
 def stream_error(error: Exception) -> UnreachableError:
     """The error for a stream that ended early."""
-    return UnreachableError(
-        "the connection was cut", code=STREAM_CUT, detail={"by": type(error).__name__}
-    )
+    return UnreachableError("the connection was cut", code=STREAM_CUT, detail={"by": type(error).__name__})
 
 
 __all__ = ["KubeClient", "Patch", "ResponseStream", "parse_error"]
@@ -345,9 +313,7 @@ class KubeClient:
         self._slots = asyncio.Semaphore(CONCURRENCY)
         self._opening = asyncio.Semaphore(OPENING)
         self._streams = StreamPools(access)
-        self._extensions = (
-            {"sni_hostname": access.server_name} if access.server_name is not None else {}
-        )
+        self._extensions = {"sni_hostname": access.server_name} if access.server_name is not None else {}
         self._headers: tuple[float, dict[str, str]] | None = None
         self._renewing = asyncio.Lock()
         self._active: set[asyncio.Task[Any]] = set()
@@ -410,19 +376,10 @@ class KubeClient:
         """Replace an object; its ``resourceVersion`` must be current."""
         return await _decode(await self._send("PUT", path, query, body))
 
-    async def patch(
-        self,
-        path: str,
-        body: PatchBody,
-        *,
-        kind: Patch = "merge",
-        **query: str,
-    ) -> dict[str, Any]:
+    async def patch(self, path: str, body: PatchBody, *, kind: Patch = "merge", **query: str) -> dict[str, Any]:
         return await _decode(await self._send("PATCH", path, query, body, content=_PATCHES[kind]))
 
-    async def delete(
-        self, path: str, body: Mapping[str, Any] | None = None, **query: str
-    ) -> dict[str, Any]:
+    async def delete(self, path: str, body: Mapping[str, Any] | None = None, **query: str) -> dict[str, Any]:
         """Delete an object; `body` may be a ``DeleteOptions`` (with preconditions)."""
         return await _decode(await self._send("DELETE", path, query, body))
 
@@ -466,9 +423,7 @@ class KubeClient:
             return known_headers[1]
         async with self._renewing:
             newest = self._headers
-            if (
-                newest is None or newest is known_headers
-            ):  # otherwise another request has just renewed them
+            if newest is None or newest is known_headers:  # otherwise another request has just renewed them
                 headers = await asyncio.to_thread(self.access.headers)
                 newest = self._headers = (time.monotonic(), headers)
             return newest[1]
@@ -482,13 +437,9 @@ class KubeClient:
                 headers = await asyncio.to_thread(self.access.headers)
                 self._headers = (time.monotonic(), headers)
 
-    async def _open(
-        self, streams: httpx.AsyncClient, path: str, query: Mapping[str, str]
-    ) -> httpx.Response:
+    async def _open(self, streams: httpx.AsyncClient, path: str, query: Mapping[str, str]) -> httpx.Response:
         headers = {**await self.headers(), "Accept-Encoding": "identity"}
-        request = streams.build_request(
-            "GET", path, params=query, headers=headers, extensions=self._extensions
-        )
+        request = streams.build_request("GET", path, params=query, headers=headers, extensions=self._extensions)
         try:
             with self._track():
                 async with self._opening, asyncio.timeout(_OPENING):
@@ -499,9 +450,7 @@ class KubeClient:
                 detail={"server": format_server_url(self.access)},
             ) from error
         except httpx.TransportError as error:
-            raise connect_error(error, self.access) or response_error(
-                error, "GET", self.access
-            ) from error
+            raise connect_error(error, self.access) or response_error(error, "GET", self.access) from error
 
     async def _send(
         self,
@@ -518,13 +467,7 @@ class KubeClient:
             return await self._send_with_retries(verb, path, query, body, accept, content)
 
     async def _send_with_retries(
-        self,
-        verb: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        accept: str,
-        content: str,
+        self, verb: str, path: str, query: Mapping[str, str], body: Any, accept: str, content: str
     ) -> httpx.Response:
         end = time.monotonic() + TIMEOUT
         is_renewed = is_broken = False
@@ -550,13 +493,7 @@ class KubeClient:
             await asyncio.sleep(retry_after)
 
     async def _send_once(
-        self,
-        verb: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        accept: str,
-        content: str,
+        self, verb: str, path: str, query: Mapping[str, str], body: Any, accept: str, content: str
     ) -> httpx.Response:
         headers = {**await self.headers(), "Accept": accept}
         data = None
@@ -593,9 +530,7 @@ def _retry_after(response: httpx.Response, verb: str) -> float | None:
 async def _decode(response: httpx.Response) -> dict[str, Any]:
     data = response.content
     try:
-        document = (
-            await asyncio.to_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
-        )
+        document = await asyncio.to_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
     except ValueError:
         document = None
     if not isinstance(document, dict):

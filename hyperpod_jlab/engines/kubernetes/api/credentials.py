@@ -96,9 +96,7 @@ class TokenFile:
         try:
             value = self._path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
-            raise InvalidInputError(
-                f"the token file {self._path} cannot be read", code="invalid_kubeconfig"
-            ) from error
+            raise InvalidInputError(f"the token file {self._path} cannot be read", code="invalid_kubeconfig") from error
         return Token(value, time.time() + _EARLY + _FILE_TTL_S)
 
 
@@ -106,11 +104,7 @@ class ExecPlugin:
     """A program that returns tokens or a client certificate (client.authentication.k8s.io)."""
 
     def __init__(
-        self,
-        exec_config: Mapping[str, Any],
-        folder: Path,
-        cluster: KubeconfigEntry,
-        context: ssl.SSLContext | None,
+        self, exec_config: Mapping[str, Any], folder: Path, cluster: KubeconfigEntry, context: ssl.SSLContext | None
     ) -> None:
         self._exec_config, self._folder, self._cluster = exec_config, folder, cluster
         self._context = context
@@ -137,18 +131,11 @@ class ExecPlugin:
 
     def _run(self) -> dict[str, Any]:
         argv = [self._program(), *map(str, self._exec_config.get("args") or [])]
-        extra_env = {
-            str(entry["name"]): str(entry["value"]) for entry in self._exec_config.get("env") or []
-        }
+        extra_env = {str(entry["name"]): str(entry["value"]) for entry in self._exec_config.get("env") or []}
         environment = {**os.environ, **extra_env, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
         try:
             completed = subprocess.run(
-                argv,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_MAX_EXEC_S,
-                check=False,
+                argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MAX_EXEC_S, check=False
             )
         except FileNotFoundError as error:
             raise self._exec_error("the program is not on PATH") from error
@@ -174,9 +161,7 @@ class ExecPlugin:
         spec: dict[str, Any] = {"interactive": False}
         if self._exec_config.get("provideClusterInfo"):
             names = ("server", "certificate-authority-data", "tls-server-name")
-            spec["cluster"] = {
-                name: self._cluster.text(name) for name in names if self._cluster.text(name)
-            }
+            spec["cluster"] = {name: self._cluster.text(name) for name in names if self._cluster.text(name)}
         return {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
 
     def _exec_error(self, detail: str) -> DeniedError:
@@ -229,10 +214,7 @@ class PackageToken:
         configuration = client.Configuration()
         try:
             kube.load_kube_config(  # type: ignore[no-untyped-call] # the package has no types here
-                os.pathsep.join(map(str, self._files)),
-                self._context,
-                configuration,
-                persist_config=False,
+                os.pathsep.join(map(str, self._files)), self._context, configuration, persist_config=False
             )
         except Exception as error:  # the login libraries below it may raise any exception
             raise DeniedError(
@@ -241,9 +223,7 @@ class PackageToken:
                 hint="log in again as for kubectl",
             ) from error
         authorization = str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
-        return Token(
-            authorization.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_TTL_S
-        )
+        return Token(authorization.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_TTL_S)
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -258,9 +238,7 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     Raises:
         InvalidInputError: Certificate or key is invalid, or they do not match.
     """
-    with tempfile.NamedTemporaryFile(
-        prefix="hpj-", suffix=".pem"
-    ) as file:  # readable by its owner only
+    with tempfile.NamedTemporaryFile(prefix="hpj-", suffix=".pem") as file:  # readable by its owner only
         file.write(certificate + b"\n" + key)
         file.flush()
         try:

@@ -49,9 +49,7 @@ def eks_access(name: str, session: Any = None) -> ApiAccess:
     return build_access(name, _described(session, name), session)
 
 
-def build_access(
-    name: str, cluster: Mapping[str, Any], session: Any = None, region: str | None = None
-) -> ApiAccess:
+def build_access(name: str, cluster: Mapping[str, Any], session: Any = None, region: str | None = None) -> ApiAccess:
     """Access to an EKS cluster from its description. Blocking.
 
     Args:
@@ -76,9 +74,7 @@ def build_access(
     credentials = Credentials(EksTokens(session, name))
     return ApiAccess(
         server=server,
-        verify=tls_context(
-            ca_data=str((cluster.get("certificateAuthority") or {}).get("data") or "")
-        ),
+        verify=tls_context(ca_data=str((cluster.get("certificateAuthority") or {}).get("data") or "")),
         headers=credentials.headers,
         proxy=find_proxy(server),
         renew=credentials.renew,
@@ -117,11 +113,7 @@ class EksTokens:
             "headers": {"x-k8s-aws-id": self._name},
             "context": {},
         }
-        return str(
-            signer.generate_presigned_url(
-                request, region_name=region, expires_in=_URL_TTL_S, operation_name=""
-            )
-        )
+        return str(signer.generate_presigned_url(request, region_name=region, expires_in=_URL_TTL_S, operation_name=""))
 
 
 def _regional(endpoint: str, region: str) -> str:
@@ -133,9 +125,7 @@ def _session(region: str | None = None) -> Any:
     try:
         import boto3
     except ImportError:
-        raise boto3_missing(
-            "or give a context of your kubeconfig instead (aws eks update-kubeconfig)"
-        ) from None
+        raise boto3_missing("or give a context of your kubeconfig instead (aws eks update-kubeconfig)") from None
     region = region or find_region(lambda: boto3.Session().region_name)
     return boto3.Session(region_name=region)
 
@@ -172,10 +162,7 @@ def _translate_errors(session: Any, call: Callable[[], Any], cluster_name: str) 
             # This is not a cluster that denies one kind of object: without credentials, nothing on
             # the cluster is accessible.
             translated = DeniedError(
-                translated.message,
-                code="no_eks_right",
-                hint=translated.hint,
-                detail=translated.detail,
+                translated.message, code="no_eks_right", hint=translated.hint, detail=translated.detail
             )
         raise translated from error
 
@@ -191,9 +178,7 @@ _REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _REVIEW_BODY = {
     "apiVersion": "authorization.k8s.io/v1",
     "kind": "SelfSubjectAccessReview",
-    "spec": {
-        "resourceAttributes": {"namespace": "default", "verb": "create", "resource": "pods"},
-    },
+    "spec": {"resourceAttributes": {"namespace": "default", "verb": "create", "resource": "pods"}},
 }
 
 
@@ -237,9 +222,7 @@ async def _can_create_pods(access: ApiAccess) -> bool:
     headers = await asyncio.to_thread(access.headers)
     async with pool(access) as client:
         try:
-            response = await client.post(
-                _REVIEW, json=_REVIEW_BODY, headers=headers, timeout=_TIMEOUT
-            )
+            response = await client.post(_REVIEW, json=_REVIEW_BODY, headers=headers, timeout=_TIMEOUT)
         except httpx.TransportError as error:
             raise connect_error(error, access) or response_error(error, "POST", access) from error
     if response.status_code != httpx.codes.CREATED:

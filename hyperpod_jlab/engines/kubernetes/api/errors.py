@@ -34,8 +34,7 @@ _FORBIDDEN_TEXT = re.compile(
 _NAMESPACE_NOT_FOUND = re.compile(r'namespaces "([^"]*)" not found')
 _WEBHOOK = re.compile(r'admission webhook "([^"]*)" denied the request:?\s*(.*)', re.DOTALL)
 _TOO_LARGE_TEXT = re.compile(
-    r"request is too large|trying to send message larger than max|request entity too large",
-    re.IGNORECASE,
+    r"request is too large|trying to send message larger than max|request entity too large", re.IGNORECASE
 )
 """Texts of etcd, of the API server's etcd client, and of the API server itself (observed on 1.34); the first two have status 500."""
 _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
@@ -117,12 +116,7 @@ def shortened(text: str) -> str:
 
 
 def _detail(status_object: ApiStatus, **extra: Any) -> dict[str, Any]:
-    return {
-        "status": status_object.status,
-        "reason": status_object.reason,
-        "path": status_object.path,
-        **extra,
-    }
+    return {"status": status_object.status, "reason": status_object.reason, "path": status_object.path, **extra}
 
 
 # ----------------------------------------------------------------------------------------------
@@ -153,40 +147,26 @@ def _forbidden(status_object: ApiStatus) -> HyperpodError:
         )
     if "is being terminated" in message or "because it is being terminated" in message:
         return ConflictError(
-            f"Kubernetes: {_message(status_object)}",
-            code="namespace_ends",
-            detail=_detail(status_object),
+            f"Kubernetes: {_message(status_object)}", code="namespace_ends", detail=_detail(status_object)
         )
     if match := _FORBIDDEN_TEXT.search(message):
         return permission_denied(
-            match["verb"],
-            match["group"],
-            match["resource"],
-            match["namespace"],
-            status_object.status,
+            match["verb"], match["group"], match["resource"], match["namespace"], status_object.status
         )
     if not message:
         return DeniedError(
-            "a proxy before the API server denied it and gave no reason",
-            hint=_PROXY,
-            detail=_detail(status_object),
+            "a proxy before the API server denied it and gave no reason", hint=_PROXY, detail=_detail(status_object)
         )
     return DeniedError(
-        f"Kubernetes: {_message(status_object)}",
-        hint="ask your cluster administrator",
-        detail=_detail(status_object),
+        f"Kubernetes: {_message(status_object)}", hint="ask your cluster administrator", detail=_detail(status_object)
     )
 
 
-def permission_denied(
-    verb: str, group: str, resource: str, namespace: str | None, status: int = 403
-) -> DeniedError:
+def permission_denied(verb: str, group: str, resource: str, namespace: str | None, status: int = 403) -> DeniedError:
     """The error for a missing permission, which is in `detail` as ``right``."""
     scope_text = f"in the namespace {namespace}" if namespace else "in the whole cluster"
     resource_text = f"{resource}.{group}" if group else resource
-    check_command = f"kubectl auth can-i {verb} {resource_text}" + (
-        f" -n {namespace}" if namespace else ""
-    )
+    check_command = f"kubectl auth can-i {verb} {resource_text}" + (f" -n {namespace}" if namespace else "")
     return DeniedError(
         f"you do not have the permission to {verb} {resource_text} {scope_text}",
         code="missing_right",
@@ -221,9 +201,7 @@ def _not_found(status_object: ApiStatus) -> HyperpodError:
             hint="set namespace in the configuration of the cluster to an existing one; see: kubectl get namespaces",
             detail=_detail(status_object, namespace=match[1]),
         )
-    if not status_object.message or status_object.message.startswith(
-        "the server could not find the requested"
-    ):
+    if not status_object.message or status_object.message.startswith("the server could not find the requested"):
         return _unknown_kind(status_object)
     return NotFoundError(f"Kubernetes: {_message(status_object)}", detail=_detail(status_object))
 
@@ -239,16 +217,10 @@ def _unknown_kind(status_object: ApiStatus) -> HyperpodError:
         )
     if not status_object.message and not status_object.path.startswith("/apis/"):
         return NotFoundError(
-            "the server that answered is not a Kubernetes API server",
-            hint=_PROXY,
-            detail=_detail(status_object),
+            "the server that answered is not a Kubernetes API server", hint=_PROXY, detail=_detail(status_object)
         )
-    group = re.match(
-        r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", status_object.path
-    )
-    resource_text = (
-        f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else status_object.path
-    )
+    group = re.match(r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", status_object.path)
+    resource_text = f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else status_object.path
     return NotFoundError(
         f"the cluster has no {resource_text}",
         code="no_such_kind",
@@ -268,24 +240,15 @@ def _conflict(status_object: ApiStatus) -> HyperpodError:
             "the resource version is too old",
             code="expired",
             detail=_detail(
-                status_object,
-                **(
-                    {"continue": status_object.continue_token}
-                    if status_object.continue_token
-                    else {}
-                ),
+                status_object, **({"continue": status_object.continue_token} if status_object.continue_token else {})
             ),
         )
     code = "already_exists" if status_object.reason == "AlreadyExists" else "changed_meanwhile"
-    return ConflictError(
-        f"Kubernetes: {_message(status_object)}", code=code, detail=_detail(status_object)
-    )
+    return ConflictError(f"Kubernetes: {_message(status_object)}", code=code, detail=_detail(status_object))
 
 
 def _invalid(status_object: ApiStatus) -> HyperpodError:
-    causes = [
-        cause for cause in status_object.details.get("causes") or [] if isinstance(cause, dict)
-    ]
+    causes = [cause for cause in status_object.details.get("causes") or [] if isinstance(cause, dict)]
     fields = [str(cause["field"]) for cause in causes if cause.get("field")]
     if status_object.status == 422:
         return RefusedError(
@@ -295,9 +258,7 @@ def _invalid(status_object: ApiStatus) -> HyperpodError:
             detail=_detail(status_object, fields=fields),
         )
     kind = InvalidInputError if status_object.verb == "GET" else RefusedError
-    return kind(
-        f"Kubernetes: {_message(status_object)}", code="bad_request", detail=_detail(status_object)
-    )
+    return kind(f"Kubernetes: {_message(status_object)}", code="bad_request", detail=_detail(status_object))
 
 
 def _too_large(status_object: ApiStatus) -> HyperpodError:
@@ -329,11 +290,7 @@ def _retry_later(status_object: ApiStatus) -> HyperpodError:
             hint="try again later",
             detail=_detail(status_object),
         )
-    if (
-        status_object.status == 500
-        and "/log" in status_object.path
-        and "dial tcp" in status_object.message
-    ):
+    if status_object.status == 500 and "/log" in status_object.path and "dial tcp" in status_object.message:
         return UnreachableError(
             "the node does not respond, so the logs of its pods are not available now",
             code="node_down",
@@ -353,9 +310,5 @@ def _may_have_applied(status_object: ApiStatus) -> bool:
     if status_object.verb == "GET":
         return False
     if status_object.message:
-        return (
-            status_object.status == 504
-            or "timed out" in status_object.message
-            or "etcd" in status_object.message
-        )
+        return status_object.status == 504 or "timed out" in status_object.message or "etcd" in status_object.message
     return True

@@ -61,9 +61,7 @@ def _searched_paths() -> list[Path]:
 def _not_found_error() -> InvalidInputError:
     searched = ", ".join(str(path) for path in _searched_paths())
     if os.environ.get("KUBECONFIG"):
-        message = (
-            f"kubeconfig not found: no file of KUBECONFIG exists ({searched or 'it names none'})"
-        )
+        message = f"kubeconfig not found: no file of KUBECONFIG exists ({searched or 'it names none'})"
         hint = "set KUBECONFIG to an existing file, or unset it to use ~/.kube/config"
     else:
         message = f"kubeconfig not found: {searched} is not a file"
@@ -81,14 +79,7 @@ def read_context(name: str | None) -> KubeconfigContext:
     if not files:
         raise _not_found_error()
     read = [(_read(path), path.parent.absolute()) for path in files]
-    current = next(
-        (
-            str(document["current-context"])
-            for document, _ in read
-            if document.get("current-context")
-        ),
-        "",
-    )
+    current = next((str(document["current-context"]) for document, _ in read if document.get("current-context")), "")
     context_name = name or current
     contexts = _index_by_name(read, "contexts", "context")
     if not context_name:
@@ -97,40 +88,28 @@ def read_context(name: str | None) -> KubeconfigContext:
             hint="set context in the configuration of the cluster; see: kubectl config get-contexts",
         )
     if context_name not in contexts:
-        raise _invalid_error(
-            f"the kubeconfig has no context {context_name}",
-            hint=nearest_hint(context_name, contexts),
-        )
+        raise _invalid_error(f"the kubeconfig has no context {context_name}", hint=nearest_hint(context_name, contexts))
     context = contexts[context_name]
     cluster = _index_by_name(read, "clusters", "cluster").get(context.text("cluster"))
     if cluster is None or not cluster.text("server"):
-        raise _invalid_error(
-            f"the context {context_name} names a cluster that is not in the kubeconfig"
-        )
+        raise _invalid_error(f"the context {context_name} names a cluster that is not in the kubeconfig")
     users = _index_by_name(read, "users", "user")
     user = users.get(context.text("user"))
     if user is None:
         if context.text("user"):
-            raise _invalid_error(
-                f"the context {context_name} names a user that is not in the kubeconfig"
-            )
+            raise _invalid_error(f"the context {context_name} names a user that is not in the kubeconfig")
         user = KubeconfigEntry("", {}, cluster.folder)
     return KubeconfigContext(context_name, cluster, user)
 
 
-def _index_by_name(
-    read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str
-) -> dict[str, KubeconfigEntry]:
+def _index_by_name(read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str) -> dict[str, KubeconfigEntry]:
     entries: dict[str, KubeconfigEntry] = {}
     for data, folder in read:
         for entry in data.get(kind) or []:
             if isinstance(entry, dict) and entry.get("name") is not None:
                 name = str(entry["name"])
                 content = entry.get(key)
-                entries.setdefault(
-                    name,
-                    KubeconfigEntry(name, content if isinstance(content, dict) else {}, folder),
-                )
+                entries.setdefault(name, KubeconfigEntry(name, content if isinstance(content, dict) else {}, folder))
     return entries
 
 
@@ -141,9 +120,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         document = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         # The parser's own message would quote a part of the file, which contains secrets.
-        raise _invalid_error(
-            f"the kubeconfig {path} cannot be read ({type(error).__name__})"
-        ) from None
+        raise _invalid_error(f"the kubeconfig {path} cannot be read ({type(error).__name__})") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -153,10 +130,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _invalid_error(message: str, hint: str | None = None) -> InvalidInputError:
     return InvalidInputError(
-        message,
-        code="invalid_kubeconfig",
-        hint=hint or "see: kubectl config view",
-        detail={"field": "context"},
+        message, code="invalid_kubeconfig", hint=hint or "see: kubectl config view", detail={"field": "context"}
     )
 
 
@@ -219,10 +193,7 @@ def _excepted(host: str, port: int | None) -> bool:
 
 
 def _matches(
-    pattern: str,
-    host: str,
-    port: int | None,
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None,
+    pattern: str, host: str, port: int | None, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None
 ) -> bool:
     if pattern == "*":
         return True
@@ -240,11 +211,7 @@ def _matches(
         return _address(pattern) == address
     if pattern.startswith("*."):
         pattern = pattern[1:]
-    return (
-        host.endswith(pattern)
-        if pattern.startswith(".")
-        else host == pattern or host.endswith(f".{pattern}")
-    )
+    return host.endswith(pattern) if pattern.startswith(".") else host == pattern or host.endswith(f".{pattern}")
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

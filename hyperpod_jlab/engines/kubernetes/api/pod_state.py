@@ -98,9 +98,7 @@ def pod_state(pod: Mapping[str, Any]) -> PodState:
         deleting=bool(metadata.get("deletionTimestamp")),
         restart_policy=str(spec.get("restartPolicy") or "Always"),
         containers={str(container["name"]): _container(container) for container in entries},
-        names=tuple(
-            str(container["name"]) for key in _CONTAINERS for container in spec.get(key) or []
-        ),
+        names=tuple(str(container["name"]) for key in _CONTAINERS for container in spec.get(key) or []),
     )
 
 
@@ -116,8 +114,7 @@ def _container(status: Mapping[str, Any]) -> ContainerState:
         return ContainerState(
             name=name,
             restart=restart,
-            container_id=(exit_state.container_id if exit_state else "")
-            or str(status.get("containerID", "")),
+            container_id=(exit_state.container_id if exit_state else "") or str(status.get("containerID", "")),
             running=running is not None,
             started_at=parse_timestamp((running or state.get("terminated") or {}).get("startedAt")),
             exit=exit_state,

@@ -38,12 +38,7 @@ class ResourcePermission:
 
     def to_dict(self) -> dict[str, str | None]:
         """As plain data for errors."""
-        return {
-            "verb": self.verb,
-            "group": self.group,
-            "resource": self.resource,
-            "namespace": self.namespace,
-        }
+        return {"verb": self.verb, "group": self.group, "resource": self.resource, "namespace": self.namespace}
 
     def denied(self) -> DeniedError:
         """The error for a user who lacks the permission."""
@@ -68,9 +63,7 @@ class PermissionChecker:
         self._rules: Cache[str, _Rules] = Cache(_TTL_S)
         self._cache: Cache[ResourcePermission, bool] = Cache(_TTL_S)
 
-    async def is_allowed(
-        self, verb: str, group: str, resource: str, namespace: str | None = None
-    ) -> bool:
+    async def is_allowed(self, verb: str, group: str, resource: str, namespace: str | None = None) -> bool:
         """Whether the user has a permission."""
         permission = ResourcePermission(verb, group, resource, namespace)
         if namespace is not None:
@@ -81,24 +74,16 @@ class PermissionChecker:
                 return False
         return await self._cache.get(permission, partial(self._review_one, permission))
 
-    async def list_missing(
-        self, permissions: Iterable[ResourcePermission]
-    ) -> list[ResourcePermission]:
+    async def list_missing(self, permissions: Iterable[ResourcePermission]) -> list[ResourcePermission]:
         """The missing ones among some permissions, in order."""
         permission_list = list(permissions)
         allowed = await asyncio.gather(
             *(
-                self.is_allowed(
-                    permission.verb, permission.group, permission.resource, permission.namespace
-                )
+                self.is_allowed(permission.verb, permission.group, permission.resource, permission.namespace)
                 for permission in permission_list
             )
         )
-        return [
-            permission
-            for permission, is_granted in zip(permission_list, allowed, strict=True)
-            if not is_granted
-        ]
+        return [permission for permission, is_granted in zip(permission_list, allowed, strict=True) if not is_granted]
 
     def forget(self) -> None:
         """Clear the cache after a permission was denied or granted."""
@@ -108,19 +93,14 @@ class PermissionChecker:
     async def _namespace_rules(self, namespace: str) -> _Rules:
         """The rules of a namespace."""
         status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
-        return _Rules(
-            tuple(status.get("resourceRules") or []),
-            complete=bool(status) and not status.get("incomplete"),
-        )
+        return _Rules(tuple(status.get("resourceRules") or []), complete=bool(status) and not status.get("incomplete"))
 
     async def _review_one(self, permission: ResourcePermission) -> bool:
         """Check one permission."""
         resource, _, part = permission.resource.partition("/")
         attributes = {"verb": permission.verb, "group": permission.group, "resource": resource}
         attributes |= {"subresource": part} if part else {}
-        attributes |= (
-            {"namespace": permission.namespace} if permission.namespace is not None else {}
-        )
+        attributes |= {"namespace": permission.namespace} if permission.namespace is not None else {}
         review = await self._review("selfsubjectaccessreviews", {"resourceAttributes": attributes})
         return bool(review.get("allowed", True))
 

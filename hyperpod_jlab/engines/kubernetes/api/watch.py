@@ -20,13 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar, cast
 
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    InternalError,
-    NotFoundError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InternalError, NotFoundError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.client import Backoff, KubeClient, ResponseStream
 from hyperpod_jlab.engines.kubernetes.api.errors import STREAM_CUT
 
@@ -76,9 +70,7 @@ class InformerStore(Generic[RowType]):
         wake_event: A caller waits for the next retry.
     """
 
-    def __init__(
-        self, path: str, query: Mapping[str, str], reduce: Callable[[Mapping[str, Any]], RowType]
-    ) -> None:
+    def __init__(self, path: str, query: Mapping[str, str], reduce: Callable[[Mapping[str, Any]], RowType]) -> None:
         self.path, self.query, self.reduce = path, dict(query), reduce
         self.rows: dict[str, RowType] = {}
         self.version = 0
@@ -253,10 +245,7 @@ async def _informer(client: KubeClient, table: InformerStore[Any]) -> bool:
         "timeoutSeconds": str(timeout_s),
     }
     try:
-        async with (
-            asyncio.timeout(timeout_s + _RESPONSE_GRACE_S),
-            client.stream(table.path, **query) as stream,
-        ):
+        async with asyncio.timeout(timeout_s + _RESPONSE_GRACE_S), client.stream(table.path, **query) as stream:
             # Events since the list arrive at once; after that the rows are current.
             sync_timer = asyncio.get_running_loop().call_later(_SYNC_S, table.mark_watching)
             try:
@@ -293,9 +282,7 @@ def _event(table: InformerStore[Any], line: bytes) -> None:
     if kind == "ERROR":
         if document.get("code") == 410 or document.get("reason") in {"Expired", "Gone"}:
             raise ExpiredError
-        raise UnreachableError(
-            "the API server ended the watch", detail={"reason": str(document.get("reason"))}
-        )
+        raise UnreachableError("the API server ended the watch", detail={"reason": str(document.get("reason"))})
     if kind == "DELETED":
         table.drop(table.key(document))
     elif kind in {"ADDED", "MODIFIED"}:
@@ -466,12 +453,7 @@ class Informers:
         self._all: dict[tuple[str, str, str, Any], Informer[Any]] = {}
 
     def get(
-        self,
-        path: str,
-        reduce: Callable[[Mapping[str, Any]], Row],
-        *,
-        labels: str = "",
-        fields: str = "",
+        self, path: str, reduce: Callable[[Mapping[str, Any]], Row], *, labels: str = "", fields: str = ""
     ) -> Informer[Row]:
         """The informer of a path, shared by all callers with the same path, selectors and function (not a new lambda each time).
 

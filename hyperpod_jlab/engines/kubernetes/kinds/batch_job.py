@@ -55,10 +55,7 @@ class BatchJob(Kind):
         # A time limit applies to each task, so only the tasks' launchers can enforce it.
         if kind_input.time_limit is not None and kind_input.array is None:
             spec["activeDeadlineSeconds"] = kind_input.time_limit
-        return {
-            **build_head(self, kind_input),
-            "spec": {**spec, "template": template},
-        }
+        return {**build_head(self, kind_input), "spec": {**spec, "template": template}}
 
     def companions(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The headless service through which pods find node 0 before it is ready."""
@@ -115,8 +112,5 @@ _RETRIES_PER_INDEX = "backoffLimitPerIndex"
 _DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
 """Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""
 
-_IGNORE_DISRUPTION = {
-    "action": "Ignore",
-    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
-}
+_IGNORE_DISRUPTION = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 """A pod that was evicted, preempted or lost with its node does not count as failed."""

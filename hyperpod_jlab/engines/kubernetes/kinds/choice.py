@@ -84,9 +84,7 @@ def choose(spec: JobSpec, installed: InstalledKinds, runtime: str | None) -> Kin
                 hint=f"it has: {available_text or 'no kind that a run can use'}; ask your cluster administrator to install its operator",
                 detail={"field": "kubernetes.kind", "offered": sorted(installed.kinds)},
             )
-        return KindChoice(
-            _with_runtime(KIND_BY_NAME[requested], installed, runtime), "the spec requires it"
-        )
+        return KindChoice(_with_runtime(KIND_BY_NAME[requested], installed, runtime), "the spec requires it")
     usable_kinds = [kind for kind in KINDS if _is_usable(kind, installed, runtime)]
     permitted = [kind for kind in usable_kinds if kind.name not in installed.denied]
     for kind in permitted or usable_kinds:  # the API server reports a missing permission
@@ -119,9 +117,7 @@ def _with_runtime(kind: Kind, installed: InstalledKinds, runtime: str | None) ->
         return kind
     runtimes = installed.runtimes
     runtime_name = runtime or Runtime().name
-    runtime_found = next(
-        (runtime_item for runtime_item in runtimes or () if runtime_item.name == runtime_name), None
-    )
+    runtime_found = next((runtime_item for runtime_item in runtimes or () if runtime_item.name == runtime_name), None)
     if runtime_found is None and runtime is None and runtimes is not None and len(runtimes) == 1:
         runtime_found = runtimes[0]
     if runtime_found is None and runtimes is not None:

@@ -43,11 +43,7 @@ below looks for: the agent never sees the ranks' output.
 _SILENCE_S = 1200
 """Twice the silence after which the launcher itself ends an attempt that hangs, so that the launcher acts first."""
 
-_HANG_RULE = {
-    "name": "hang",
-    "logPattern": "hyperpod: alive",
-    "expectedRecurringFrequencyInSeconds": _SILENCE_S,
-}
+_HANG_RULE = {"name": "hang", "logPattern": "hyperpod: alive", "expectedRecurringFrequencyInSeconds": _SILENCE_S}
 """The agent has the operator restart the job when the launcher's own signs of life stop.
 
 The other alarms have no rule: the launcher, which sees the ranks' output, ends the attempt on them,
@@ -60,10 +56,7 @@ def _anti_affinity(labels: Mapping[str, str]) -> dict[str, Any]:
     """One pod of a run per node, as in AWS's example."""
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "labelSelector": {"matchLabels": {RUN_LABEL: labels[RUN_LABEL]}},
-                "topologyKey": "kubernetes.io/hostname",
-            }
+            {"labelSelector": {"matchLabels": {RUN_LABEL: labels[RUN_LABEL]}}, "topologyKey": "kubernetes.io/hostname"}
         ]
     }
 
@@ -128,9 +121,7 @@ class HyperPodPyTorchJob(Kind):
             **build_head(self, kind_input),
             "spec": {
                 "nprocPerNode": "1",
-                "replicaSpecs": [
-                    {"name": "pod", "replicas": kind_input.nodes, "template": template}
-                ],
+                "replicaSpecs": [{"name": "pod", "replicas": kind_input.nodes, "template": template}],
                 "runPolicy": policy,
             },
         }
@@ -152,9 +143,7 @@ class HyperPodPyTorchJob(Kind):
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
         """From its conditions, whose types are compared case-insensitively."""
-        true_by_type = {
-            name.lower(): condition for name, condition in conditions.active_conditions(job).items()
-        }
+        true_by_type = {name.lower(): condition for name, condition in conditions.active_conditions(job).items()}
         for name, observe_end in _END_CONDITIONS.items():
             if name in true_by_type:
                 return observe_end(job, true_by_type[name], now)

@@ -23,25 +23,14 @@ _MAX_TEXT = 400
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"because 1 (?P<role>\w+) replica\(s\) failed"), "a pod of its failed ({role})"),
-    (
-        re.compile(r"because (?P<count>\d+) (?P<role>\w+) replica\(s\) failed"),
-        "{count} of its pods failed ({role})",
-    ),
-    (
-        re.compile(r"reached the specified backoff limit"),
-        "its pods failed more often than backoffLimit allows",
-    ),
+    (re.compile(r"because (?P<count>\d+) (?P<role>\w+) replica\(s\) failed"), "{count} of its pods failed ({role})"),
+    (re.compile(r"reached the specified backoff limit"), "its pods failed more often than backoffLimit allows"),
     (re.compile(r"was active longer than specified deadline"), "it reached its time limit"),
     (
-        re.compile(
-            r"for pod \S*?(?P<pod>[^\s/]+) failed with exit code (?P<code>\d+) matching FailJob rule"
-        ),
+        re.compile(r"for pod \S*?(?P<pod>[^\s/]+) failed with exit code (?P<code>\d+) matching FailJob rule"),
         "its pod {pod} ended with exit code {code}, which ends the job (podFailurePolicy)",
     ),
-    (
-        re.compile(r"jobset failed due to one or more job failures"),
-        "one or more of its jobs failed",
-    ),
+    (re.compile(r"jobset failed due to one or more job failures"), "one or more of its jobs failed"),
 )
 
 
@@ -117,22 +106,13 @@ def active_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def observe_running(job: Mapping[str, Any], now: float, reason: str | None = None) -> Observation:
     """A running run."""
-    return Observation(
-        time=now, observer=OBSERVER, scheduler_id=_name(job), state="running", reason=reason
-    )
+    return Observation(time=now, observer=OBSERVER, scheduler_id=_name(job), state="running", reason=reason)
 
 
-def waiting(
-    job: Mapping[str, Any], now: float, reason: str | None = None, code: str | None = None
-) -> Observation:
+def waiting(job: Mapping[str, Any], now: float, reason: str | None = None, code: str | None = None) -> Observation:
     """A waiting run."""
     return Observation(
-        time=now,
-        observer=OBSERVER,
-        scheduler_id=_name(job),
-        state="waiting",
-        reason=reason,
-        reason_code=code,
+        time=now, observer=OBSERVER, scheduler_id=_name(job), state="waiting", reason=reason, reason_code=code
     )
 
 
@@ -143,9 +123,7 @@ def observe_suspended(job: Mapping[str, Any], now: float) -> Observation:
     return waiting(job, now, "it is suspended or waiting in its queue", "suspended")
 
 
-def observe_succeeded(
-    job: Mapping[str, Any], condition: Mapping[str, Any], now: float
-) -> Observation:
+def observe_succeeded(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
     """A run that succeeded."""
     return _observe_end(job, condition, now, "COMPLETED", None)
 
@@ -155,18 +133,12 @@ def observe_failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: fl
     deadline = condition.get("reason") == "DeadlineExceeded"
     message = " ".join(str(condition.get("message") or "").split())[:_MAX_CONDITION]
     message_text = "it reached its time limit" if deadline else failure_message(message)
-    observation = _observe_end(
-        job, condition, now, "TIMEOUT" if deadline else "FAILED", message_text
-    )
+    observation = _observe_end(job, condition, now, "TIMEOUT" if deadline else "FAILED", message_text)
     return observation.model_copy(update={"detail": message or None})
 
 
 def _observe_end(
-    job: Mapping[str, Any],
-    condition: Mapping[str, Any],
-    now: float,
-    verdict: str,
-    reason: str | None,
+    job: Mapping[str, Any], condition: Mapping[str, Any], now: float, verdict: str, reason: str | None
 ) -> Observation:
     text = find_status(job).get("completionTime") or condition.get("lastTransitionTime")
     return Observation(
@@ -390,9 +362,7 @@ class Kind(ABC):
         del client, namespace
         return []
 
-    async def check_manifest(
-        self, client: KubeClient, document: Mapping[str, Any]
-    ) -> list[Finding]:
+    async def check_manifest(self, client: KubeClient, document: Mapping[str, Any]) -> list[Finding]:
         """Findings about a user's own manifest, which is submitted unchanged."""
         del client, document
         return []

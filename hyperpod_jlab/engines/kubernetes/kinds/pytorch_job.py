@@ -120,13 +120,8 @@ def manifest_findings(document: Mapping[str, Any], operator: str | None) -> Iter
     namespace = str(mapping_at(document, "metadata").get("namespace"))
     yield from find_obstacles(namespace, operator, "source")
     replicas = mapping_at(document, "spec", "pytorchReplicaSpecs")
-    policies = {
-        name: str(mapping_at(replica).get("restartPolicy") or "none")
-        for name, replica in replicas.items()
-    }
-    wrong_policies = [
-        f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY
-    ]
+    policies = {name: str(mapping_at(replica).get("restartPolicy") or "none") for name, replica in replicas.items()}
+    wrong_policies = [f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY]
     if wrong_policies:
         yield _finding(
             "restart_policy",
@@ -144,9 +139,7 @@ def _finding(code: str, message: str, hint: str, field: str, level: Level = "war
 
 _INDEX = {
     "name": "HYPERPOD_INDEX",
-    "valueFrom": {
-        "fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}
-    },
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}},
 }
 
 _RESTARTS = 3
@@ -224,9 +217,7 @@ class PyTorchJob(Kind):
             if kind_input.nodes > 1:
                 replicas["Worker"] = _replica(kind_input.nodes - 1, "ExitCode", template)
         return {
-            **build_head(
-                self, kind_input, resume_annotations(kind_input.retries if self.resumed else None)
-            ),
+            **build_head(self, kind_input, resume_annotations(kind_input.retries if self.resumed else None)),
             "spec": {
                 # One launcher per pod starts all of its ranks, so for the operator each pod is one
                 # process.
@@ -247,9 +238,7 @@ class PyTorchJob(Kind):
         if not obstacles and operator is None:
             yield unknown_operator_finding()
 
-    async def check_manifest(
-        self, client: KubeClient, document: Mapping[str, Any]
-    ) -> list[Finding]:
+    async def check_manifest(self, client: KubeClient, document: Mapping[str, Any]) -> list[Finding]:
         """Whether HyperPod can resume it, if it has the annotation."""
         if not is_requested(document):
             return []
@@ -296,7 +285,6 @@ def _all_succeeded(job: Mapping[str, Any]) -> bool:
     replica_specs = (job.get("spec") or {}).get("pytorchReplicaSpecs") or {}
     replica_statuses = conditions.find_status(job).get("replicaStatuses") or {}
     return all(
-        conditions.as_int((replica_statuses.get(kind) or {}).get("succeeded"))
-        >= replica.get("replicas", 1)
+        conditions.as_int((replica_statuses.get(kind) or {}).get("succeeded")) >= replica.get("replicas", 1)
         for kind, replica in replica_specs.items()
     )

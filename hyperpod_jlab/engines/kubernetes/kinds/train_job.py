@@ -73,17 +73,11 @@ class TrainJob(Kind):
         if pod.service_account is not None:
             override["serviceAccountName"] = pod.service_account
         override["volumes"] = [dict(volume) for volume in pod.volumes]
-        override["containers"] = [
-            {"name": self.container, "volumeMounts": [dict(mount) for mount in pod.mounts]}
-        ]
+        override["containers"] = [{"name": self.container, "volumeMounts": [dict(mount) for mount in pod.mounts]}]
         return {
             **build_head(self, kind_input),
             "spec": {
-                "runtimeRef": {
-                    "apiGroup": self.group,
-                    "kind": self.runtime.kind,
-                    "name": self.runtime.name,
-                },
+                "runtimeRef": {"apiGroup": self.group, "kind": self.runtime.kind, "name": self.runtime.name},
                 "labels": dict(pod.labels),
                 "trainer": trainer,
                 "podSpecOverrides": [override],
@@ -101,8 +95,7 @@ class TrainJob(Kind):
             return conditions.observe_suspended(job, now)
         counts = conditions.find_status(job).get("jobsStatus")
         is_ready = isinstance(counts, list) and any(
-            isinstance(job_status, Mapping) and conditions.as_int(job_status.get("ready"))
-            for job_status in counts
+            isinstance(job_status, Mapping) and conditions.as_int(job_status.get("ready")) for job_status in counts
         )
         return conditions.observe_running(job, now) if is_ready else conditions.waiting(job, now)
 
@@ -114,8 +107,7 @@ class TrainJob(Kind):
         """The trainer's nodes, as far as the object tells; the rest is in the runtime."""
         trainer, overrides = mapping_at(spec, "trainer"), spec.get("podSpecOverrides")
         selectors = [
-            mapping_at(override, "nodeSelector")
-            for override in (overrides if isinstance(overrides, list) else ())
+            mapping_at(override, "nodeSelector") for override in (overrides if isinstance(overrides, list) else ())
         ]
         container = {"resources": mapping_at(trainer, "resourcesPerNode")}
         pod = {"nodeSelector": next(filter(None, selectors), {}), "containers": [container]}

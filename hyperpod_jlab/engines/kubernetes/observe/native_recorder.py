@@ -63,15 +63,7 @@ class ContainerStart:
         # themselves.
         ended_alone = pod.termination is None and not pod.state.deleting
         own_exit = exit_ if ended_alone or not newest else None
-        return cls(
-            rank,
-            pod.uid,
-            restart,
-            pod.name,
-            pod.state.node or "",
-            started_at or pod.created or 0.0,
-            own_exit,
-        )
+        return cls(rank, pod.uid, restart, pod.name, pod.state.node or "", started_at or pod.created or 0.0, own_exit)
 
     def record(self) -> dict[str, Any]:
         """As the record of its node."""
@@ -134,9 +126,7 @@ class PodRecorder:
                 node=container_start.node or None,
                 time=container_start.started_at,
             )
-            if self._records.create(
-                self._records.node(find_number, container_start.rank), container_start.record()
-            ):
+            if self._records.create(self._records.node(find_number, container_start.rank), container_start.record()):
                 return find_number
 
     def _write(self, container_start: ContainerStart) -> None:
@@ -147,10 +137,7 @@ class PodRecorder:
     def _find_number(self, container_start: ContainerStart) -> int | None:
         """The attempt of a container that has a record."""
         for find_number, record in self._known_attempts(container_start.rank).items():
-            if (record.get("pod_uid"), record.get("restart")) == (
-                container_start.uid,
-                container_start.restart,
-            ):
+            if (record.get("pod_uid"), record.get("restart")) == (container_start.uid, container_start.restart):
                 return find_number
         return None
 
@@ -177,9 +164,7 @@ class PodRecorder:
             for name in filter(_NODE.fullmatch, _names(folder)):
                 record = read_record(folder / name)
                 if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
-                    has_succeeded = (
-                        record.get("ended_at") is not None and record.get("exit_code") == 0
-                    )
+                    has_succeeded = record.get("ended_at") is not None and record.get("exit_code") == 0
                     pods[str(record["pod_uid"])] = KnownPod(record["node_rank"], has_succeeded)
         return pods
 

@@ -91,9 +91,7 @@ class LogPosition:
         self.digest = digest
         if len(self.counts) > 2 * _OVERLAP_S:
             newest = max(self.counts)
-            self.counts = {
-                at: count for at, count in self.counts.items() if at >= newest - _OVERLAP_S
-            }
+            self.counts = {at: count for at, count in self.counts.items() if at >= newest - _OVERLAP_S}
 
 
 _ADAPTER = TypeAdapter(LogPosition)
@@ -334,9 +332,7 @@ class PodLog:
             return True
         container = state.container(self._pod.container)
         self._is_running = container.running and container.restart == position.restart
-        has_previous = container.previous is not None and (
-            container.previous.container_id != container.container_id
-        )
+        has_previous = container.previous is not None and (container.previous.container_id != container.container_id)
         newest = container.restart if container.container_id else -1
         readable = [*([newest - 1] if has_previous else []), newest]
         if position.finished:
@@ -389,10 +385,7 @@ class PodLog:
             query["sinceTime"] = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         answer = LogAnswer(self._position)
         size = self._position.size
-        async with (
-            self._client.stream(f"{self._path}/log", **query) as log,
-            aclosing(log.chunks()) as chunks,
-        ):
+        async with self._client.stream(f"{self._path}/log", **query) as log, aclosing(log.chunks()) as chunks:
             async for chunk in chunks:
                 await asyncio.to_thread(self._store, answer, chunk)
                 if answer.has_rotated:

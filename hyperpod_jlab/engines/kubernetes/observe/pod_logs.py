@@ -169,16 +169,12 @@ class PodLogFollower:
     def follow(self, bundle: BundleReader, location: RunLocation) -> RunFollower:
         self._runs = {run_id: run for run_id, run in self._runs.items() if not run.idle}
         if bundle.run_id not in self._runs:
-            self._runs[bundle.run_id] = RunFollower(
-                bundle, location, self._connection, self._poller, self._semaphore
-            )
+            self._runs[bundle.run_id] = RunFollower(bundle, location, self._connection, self._poller, self._semaphore)
         run = self._runs[bundle.run_id]
         run.mark_active()
         return run
 
-    async def catch_up(
-        self, bundle: BundleReader, location: RunLocation, seconds: float
-    ) -> frozenset[str] | None:
+    async def catch_up(self, bundle: BundleReader, location: RunLocation, seconds: float) -> frozenset[str] | None:
         """Store the current output of a run's pods, and follow them for a while.
 
         Args:
@@ -222,9 +218,7 @@ def mark_done(bundle: BundleReader) -> None:
         descent.replace(path, document, mode=bundle.file_mode)
 
 
-_LOST = (
-    b"hyperpod: the pods of this run are gone, and with them their log, which was not read before\n"
-)
+_LOST = b"hyperpod: the pods of this run are gone, and with them their log, which was not read before\n"
 
 
 def note_lost(bundle: BundleReader) -> None:

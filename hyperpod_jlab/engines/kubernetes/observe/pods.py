@@ -10,21 +10,9 @@ from typing import Any
 
 from hyperpod_jlab.core.quantities import parse_array, parse_ranges
 from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.engines.kubernetes.api.pod_state import (
-    ContainerState,
-    PodState,
-    parse_timestamp,
-    pod_state,
-)
+from hyperpod_jlab.engines.kubernetes.api.pod_state import ContainerState, PodState, parse_timestamp, pod_state
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
-from hyperpod_jlab.engines.kubernetes.kinds.kind import (
-    RUN_LABEL,
-    Kind,
-    as_int,
-    find_labels,
-    find_status,
-    parse_time,
-)
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, as_int, find_labels, find_status, parse_time
 from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row
 
 _END_PHASES = frozenset({"Succeeded", "Failed"})
@@ -102,21 +90,14 @@ def _find_termination(status: Mapping[str, Any]) -> tuple[str, str] | None:
         return str(status["reason"]), str(status.get("message") or "")[:_MAX_MESSAGE]
     for condition in status.get("conditions") or []:
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-            return str(condition.get("reason") or ""), str(condition.get("message") or "")[
-                :_MAX_MESSAGE
-            ]
+            return str(condition.get("reason") or ""), str(condition.get("message") or "")[:_MAX_MESSAGE]
     return None
 
 
 def sort_pods(pods: list[RunPod]) -> list[RunPod]:
     """Pods sorted by rank; of several with one rank, the newest is last."""
     return sorted(
-        pods,
-        key=lambda pod: (
-            pod.node_rank if pod.node_rank is not None else 1 << 30,
-            pod.created or 0.0,
-            pod.name,
-        ),
+        pods, key=lambda pod: (pod.node_rank if pod.node_rank is not None else 1 << 30, pod.created or 0.0, pod.name)
     )
 
 
@@ -140,9 +121,7 @@ class KnownPod:
     has_succeeded: bool
 
 
-def assign_ranks(
-    pods: Sequence[RunPod], known_pods: Mapping[str, KnownPod] | None = None
-) -> list[tuple[int, RunPod]]:
+def assign_ranks(pods: Sequence[RunPod], known_pods: Mapping[str, KnownPod] | None = None) -> list[tuple[int, RunPod]]:
     """Assign ranks to pods.
 
     Args:
@@ -167,10 +146,7 @@ def assign_ranks(
 
 
 def _find_rank(
-    pod: RunPod,
-    pods_by_rank: Mapping[int, RunPod | KnownPod],
-    own_ranks: set[int],
-    assigned_ranks: set[int],
+    pod: RunPod, pods_by_rank: Mapping[int, RunPod | KnownPod], own_ranks: set[int], assigned_ranks: set[int]
 ) -> int:
     """The rank of a new pod: that of the pod that it replaces, else the first free one."""
     for rank in sorted(pods_by_rank.keys() - own_ranks):
@@ -238,23 +214,14 @@ class Task:
                 "verdict": "COMPLETED" if self.has_succeeded else "FAILED",
                 "exit_code": 0 if self.has_succeeded else None,
             }
-            return observation.model_copy(
-                update={**end_fields, "reason": None, "reason_code": None}
-            )
-        if (
-            observation.state == "ended" or observation.reason_code is not None
-        ):  # for example suspended
+            return observation.model_copy(update={**end_fields, "reason": None, "reason_code": None})
+        if observation.state == "ended" or observation.reason_code is not None:  # for example suspended
             return observation
         reason, code = None, None
         parallelism = as_int((job.get("spec") or {}).get("parallelism"))
         if not self.has_pod and as_int(find_status(job).get("active")) >= parallelism:
-            reason, code = (
-                f"{parallelism} tasks of its array run at once, and other tasks are before it",
-                LIMIT,
-            )
-        return observation.model_copy(
-            update={"state": "waiting", "reason": reason, "reason_code": code}
-        )
+            reason, code = (f"{parallelism} tasks of its array run at once, and other tasks are before it", LIMIT)
+        return observation.model_copy(update={"state": "waiting", "reason": reason, "reason_code": code})
 
 
 class Tasks:
@@ -286,12 +253,8 @@ class Tasks:
     def build_task(self, position: int) -> Task:
         """The Job's state of a task."""
         pods = self.pods(position)
-        end_times = [
-            pod.main.exit.ended_at for pod in pods if pod.main.exit and pod.main.exit.ended_at
-        ]
-        has_succeeded = (
-            True if position in self.completed else False if position in self.failed else None
-        )
+        end_times = [pod.main.exit.ended_at for pod in pods if pod.main.exit and pod.main.exit.ended_at]
+        has_succeeded = True if position in self.completed else False if position in self.failed else None
         return Task(has_succeeded, max(end_times, default=None), bool(pods))
 
 
@@ -307,9 +270,7 @@ def _indexes(text: object) -> frozenset[int]:
 # The objects of runs as small rows: their status, without the pod template, which may contain the
 # code.
 
-_DROPPED = frozenset(
-    {"template", "managedFields", "podTemplateOverrides", "podSpecOverrides", "env"}
-)
+_DROPPED = frozenset({"template", "managedFields", "podTemplateOverrides", "podSpecOverrides", "env"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +307,7 @@ def job_row(kind: Kind, job: Mapping[str, Any]) -> JobRow:
     )
 
 
-REDUCE: Mapping[str, Callable[[Mapping[str, Any]], JobRow]] = {
-    kind.name: partial(job_row, kind) for kind in KINDS
-}
+REDUCE: Mapping[str, Callable[[Mapping[str, Any]], JobRow]] = {kind.name: partial(job_row, kind) for kind in KINDS}
 """Row functions by kind name: one function each, so that all callers share an informer."""
 
 

@@ -185,8 +185,7 @@ class RunPoller:
             snapshots |= await self._from_informers(labelled_locations)
         single = [location for location in polled if location.run_id not in snapshots]
         queries = [
-            self._snapshots.get(location.run_id, partial(self._query, location), max_age=_TTL_S)
-            for location in single
+            self._snapshots.get(location.run_id, partial(self._query, location), max_age=_TTL_S) for location in single
         ]
         for location, snapshot in zip(single, await asyncio.gather(*queries), strict=True):
             snapshots[location.run_id] = snapshot
@@ -199,12 +198,8 @@ class RunPoller:
             DeniedError: This user may not read it.
             UnreachableError: The cluster does not answer.
         """
-        self._snapshots.forget(
-            location.parent.run_id
-        )  # a query in progress may have started too early
-        entry = await self._snapshots.get(
-            location.parent.run_id, partial(self._query, location.parent)
-        )
+        self._snapshots.forget(location.parent.run_id)  # a query in progress may have started too early
+        entry = await self._snapshots.get(location.parent.run_id, partial(self._query, location.parent))
         return entry if location.task is None else entry.for_task(entry.tasks(), location.task)
 
     async def pods(self, location: RunLocation) -> tuple[RunPod, ...]:
@@ -240,16 +235,12 @@ class RunPoller:
             for current in locations:
                 job = job_rows.get(current.name) if current.path == path else None
                 if job is not None and job.run_id == current.run_id:
-                    snapshots[current.run_id] = RunSnapshot(
-                        job, pods_by_run.get(current.run_id, ()), observed_at
-                    )
+                    snapshots[current.run_id] = RunSnapshot(job, pods_by_run.get(current.run_id, ()), observed_at)
                 elif current.path == path and self._deleted.is_fresh(current.run_id):
                     snapshots[current.run_id] = RunSnapshot(None, (), observed_at)
         return snapshots
 
-    def _group_by_run(
-        self, namespace: str, version: int, pods: Iterable[RunPod]
-    ) -> Mapping[str, tuple[RunPod, ...]]:
+    def _group_by_run(self, namespace: str, version: int, pods: Iterable[RunPod]) -> Mapping[str, tuple[RunPod, ...]]:
         """Pods by run, sorted once per change for all callers."""
         cached = self._sorted.get(namespace)
         if cached is not None and cached[0] == version:
@@ -268,9 +259,7 @@ class RunPoller:
         async with self._semaphore:
             job: JobRow | None = None
             try:
-                job = REDUCE[location.kind.name](
-                    await client.get(f"{location.path}/{location.name}")
-                )
+                job = REDUCE[location.kind.name](await client.get(f"{location.path}/{location.name}"))
             except NotFoundError:
                 self._deleted.put(location.run_id, None)
             if job is not None and job.run_id != location.run_id:
@@ -294,10 +283,5 @@ def _read_location(bundle: BundleReader) -> RunLocation:
     sent = read_sent(bundle)
     spec = bundle.spec()
     return RunLocation(
-        bundle.run_id,
-        sent.kind,
-        sent.namespace,
-        sent.name,
-        native=spec.source.kind == "native",
-        array=spec.array,
+        bundle.run_id, sent.kind, sent.namespace, sent.name, native=spec.source.kind == "native", array=spec.array
     )

@@ -19,19 +19,9 @@ from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import OBSERVER
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import is_requested
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import PodRecorder
-from hyperpod_jlab.engines.kubernetes.observe.pod_logs import (
-    PodLogFollower,
-    is_done,
-    mark_done,
-    note_lost,
-)
+from hyperpod_jlab.engines.kubernetes.observe.pod_logs import PodLogFollower, is_done, mark_done, note_lost
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, parse_indices
-from hyperpod_jlab.engines.kubernetes.observe.poll import (
-    RunLocation,
-    RunPoller,
-    RunSnapshot,
-    task_location,
-)
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLocation, RunPoller, RunSnapshot, task_location
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
     between_attempts_observation,
@@ -57,9 +47,7 @@ def has_restart_left(job_row: JobRow) -> bool:
     return job_row.kind.restarts_forever or is_requested(job_row.job)
 
 
-def is_over(
-    bundle: BundleReader, job_row: JobRow, records: RunRecords, observation: Observation
-) -> Observation | None:
+def is_over(bundle: BundleReader, job_row: JobRow, records: RunRecords, observation: Observation) -> Observation | None:
     """The end of a failed run, as its node 0 recorded it; None while its job decides. Blocking.
 
     Args:
@@ -76,11 +64,7 @@ def is_over(
     )
     launch_plan = _read_plan(bundle)
     code = launch_plan.get("exit_code")
-    if (
-        launch_plan.get("scheduler_id") != observation.scheduler_id
-        or not isinstance(code, int)
-        or code == 0
-    ):
+    if launch_plan.get("scheduler_id") != observation.scheduler_id or not isinstance(code, int) or code == 0:
         return None
     nodes = records.attempts[-1].nodes
     end_times = [node.ended_at for node in nodes if node.ended_at is not None]
@@ -100,9 +84,7 @@ def is_over(
 
 def _read_plan(bundle: BundleReader) -> dict[str, Any]:
     try:
-        plan = from_json(
-            descent.read(bundle.records / "status" / "over" / "node-0.json", _MAX_BYTES)
-        )
+        plan = from_json(descent.read(bundle.records / "status" / "over" / "node-0.json", _MAX_BYTES))
     except (OSError, ValueError):
         return {}
     return plan if isinstance(plan, dict) else {}
@@ -130,11 +112,7 @@ class OrphanedPods:
         self._seen_runs: set[str] = set()
 
     async def end(
-        self,
-        bundle: BundleReader,
-        location: RunLocation,
-        snapshot: RunSnapshot,
-        observation: Observation,
+        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot, observation: Observation
     ) -> None:
         """Check a run that has ended.
 
@@ -145,22 +123,13 @@ class OrphanedPods:
             observation: Its end.
         """
         remaining_children = [
-            pod
-            for pod in snapshot.pods
-            if not (pod.is_ended or pod.state.deleting or pod.uid in self._seen_runs)
+            pod for pod in snapshot.pods if not (pod.is_ended or pod.state.deleting or pod.uid in self._seen_runs)
         ]
-        if (
-            not remaining_children
-            or snapshot.job is None
-            or location.native
-            or location.task is not None
-        ):
+        if not remaining_children or snapshot.job is None or location.native or location.task is not None:
             return
         ended_observation = snapshot.job.observe(snapshot.time)
         is_running = ended_observation.state != "ended"
-        is_overdue = (
-            snapshot.time - (observation if is_running else ended_observation).time > TIMEOUT
-        )
+        is_overdue = snapshot.time - (observation if is_running else ended_observation).time > TIMEOUT
         if not is_overdue or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen_runs.update(pod.uid for pod in remaining_children)
@@ -226,9 +195,7 @@ def ending_observation(observation: Observation, now: float) -> Observation:
 
 def after_recorded(records: RunRecords, observation: Observation) -> Observation:
     """Move an observation after the last recorded one: the cluster's clock may be behind ours."""
-    timestamp = max(
-        [observation.time, *(recorded.time + 0.001 for recorded in records.observations)]
-    )
+    timestamp = max([observation.time, *(recorded.time + 0.001 for recorded in records.observations)])
     return observation.model_copy(update={"time": timestamp})
 
 
@@ -265,9 +232,7 @@ def array_observation(
     return observation
 
 
-def gone_observation(
-    location: RunLocation, records: RunRecords, snapshot: RunSnapshot
-) -> Observation | None:
+def gone_observation(location: RunLocation, records: RunRecords, snapshot: RunSnapshot) -> Observation | None:
     """The observation of a run whose object was deleted; None if it was never seen."""
     if is_reported(records) or is_new(records, snapshot.time):
         return None
@@ -322,9 +287,7 @@ def _is_ended(child: BundleReader) -> bool:
 def has_open_task(array: str, observations: Mapping[str, Observation]) -> bool:
     """Whether a recorded task of an array has not ended."""
     return any(
-        observation.state != "ended"
-        for run_id, observation in observations.items()
-        if run_id.startswith(f"{array}.")
+        observation.state != "ended" for run_id, observation in observations.items() if run_id.startswith(f"{array}.")
     )
 
 
@@ -377,20 +340,12 @@ class RunTracker:
         if arrays:
             run_ids = {location.run_id for _, location in locations}
             find_due = await asyncio.to_thread(self._find_due_tasks, arrays, snapshots)
-            locations += [
-                (bundle, location)
-                for bundle, location in find_due
-                if location.run_id not in run_ids
-            ]
+            locations += [(bundle, location) for bundle, location in find_due if location.run_id not in run_ids]
             snapshots |= await self._poller.get_all([location for _, location in locations])
-        observations, unfinished, uncertain = await asyncio.to_thread(
-            self._observe_all, locations, snapshots
-        )
+        observations, unfinished, uncertain = await asyncio.to_thread(self._observe_all, locations, snapshots)
         for bundle, location, records in uncertain:
             snapshots[location.run_id] = fresh = await self._poller.refresh(location)
-            observation = await asyncio.to_thread(
-                self._observe_one, bundle, location, fresh, records
-            )
+            observation = await asyncio.to_thread(self._observe_one, bundle, location, fresh, records)
             if isinstance(observation, Observation):
                 observations[location.run_id] = observation
         for bundle, location in locations:
@@ -403,16 +358,12 @@ class RunTracker:
         for bundle, location in arrays:
             is_open = has_open_task(location.run_id, observations)
             snapshot = snapshots[location.run_id]
-            observation = await asyncio.to_thread(
-                array_observation, bundle, location, snapshot, is_open=is_open
-            )
+            observation = await asyncio.to_thread(array_observation, bundle, location, snapshot, is_open=is_open)
             observations |= {location.run_id: observation} if observation is not None else {}
         return observations
 
     def _find_due_tasks(
-        self,
-        arrays: Sequence[tuple[BundleReader, RunLocation]],
-        snapshots: Mapping[str, RunSnapshot],
+        self, arrays: Sequence[tuple[BundleReader, RunLocation]], snapshots: Mapping[str, RunSnapshot]
     ) -> list[tuple[BundleReader, RunLocation]]:
         """The array tasks to observe. Blocking."""
         return [
@@ -421,18 +372,14 @@ class RunTracker:
             for task in self._arrays.find_due(bundle, location, snapshots[location.run_id])
         ]
 
-    def _start_cleanup(
-        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
-    ) -> None:
+    def _start_cleanup(self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot) -> None:
         """Continue to fetch a run's pod output; for an ended run, fetch all of it and then stop."""
         if snapshot.job is not None and snapshot.job.observe(snapshot.time).state != "ended":
             self._pod_logs.follow(bundle, location)
         elif location.run_id not in self._cleanup_tasks:
             task = asyncio.create_task(self.catch_up(bundle, _FINAL_READ_S), name="hyperpod-end")
             self._cleanup_tasks[location.run_id] = task
-            task.add_done_callback(
-                lambda finished_task: self._on_cleanup_done(location.run_id, finished_task)
-            )
+            task.add_done_callback(lambda finished_task: self._on_cleanup_done(location.run_id, finished_task))
 
     def _on_cleanup_done(self, run_id: str, task: asyncio.Task[bool]) -> None:
         del self._cleanup_tasks[run_id]
@@ -461,9 +408,7 @@ class RunTracker:
         is_complete = await self._pod_logs.catch_up(bundle, location, seconds)
         if is_complete is not None:
             snapshot = (await self._poller.get_all([location]))[location.run_id]
-            if is_complete.issuperset(
-                pod.uid for pod in snapshot.pods
-            ):  # otherwise a new pod has appeared meanwhile
+            if is_complete.issuperset(pod.uid for pod in snapshot.pods):  # otherwise a new pod has appeared meanwhile
                 await asyncio.to_thread(_record_end, bundle, snapshot)
         problem = self._pod_logs.problem(bundle.run_id)
         if isinstance(problem, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
@@ -478,9 +423,7 @@ class RunTracker:
         await asyncio.gather(*cleanup_tasks, return_exceptions=True)
         await self._pod_logs.close()
 
-    async def _locate_all(
-        self, bundles: Sequence[BundleReader]
-    ) -> list[tuple[BundleReader, RunLocation]]:
+    async def _locate_all(self, bundles: Sequence[BundleReader]) -> list[tuple[BundleReader, RunLocation]]:
         located = []
         for bundle in bundles:
             with contextlib.suppress(StorageError):  # the records contain what is known
@@ -488,12 +431,8 @@ class RunTracker:
         return located
 
     def _observe_all(
-        self,
-        locations: Sequence[tuple[BundleReader, RunLocation]],
-        snapshots: Mapping[str, RunSnapshot],
-    ) -> tuple[
-        dict[str, Observation], set[str], list[tuple[BundleReader, RunLocation, RunRecords]]
-    ]:
+        self, locations: Sequence[tuple[BundleReader, RunLocation]], snapshots: Mapping[str, RunSnapshot]
+    ) -> tuple[dict[str, Observation], set[str], list[tuple[BundleReader, RunLocation, RunRecords]]]:
         """Observations by run id, the runs with output left to fetch, and the runs to poll again with their records. Blocking."""
         observations, unfinished, uncertain = {}, set(), []
         for bundle, location in locations:
@@ -530,9 +469,7 @@ class RunTracker:
         if location.task is not None and _is_cancelled(records, snapshot):
             return None
         retried = location.native and location.kind.replaces_failed_pods
-        observation = refine(
-            snapshot.job.observe(snapshot.time), snapshot.pods, records.head.nodes, retried=retried
-        )
+        observation = refine(snapshot.job.observe(snapshot.time), snapshot.pods, records.head.nodes, retried=retried)
         if location.native:
             observation = retries_exhausted(observation, snapshot.job.job, records)
         if observation.state != "ended" and not location.native:
@@ -543,10 +480,7 @@ class RunTracker:
             if known_records is None and _may_be_stale(records, snapshot, observation):
                 return records
             return _observe_retry(bundle, records, snapshot, observation)
-        if (
-            not self._is_settled(bundle, location, snapshot)
-            and snapshot.time - observation.time < _FINAL_READ_S
-        ):
+        if not self._is_settled(bundle, location, snapshot) and snapshot.time - observation.time < _FINAL_READ_S:
             return ending_observation(observation, snapshot.time)
         observation = explain_end(observation, bundle, records)
         if observation.reason_code == POD_ENDED and snapshot.time - observation.time < _REMOVAL:
@@ -556,9 +490,7 @@ class RunTracker:
                 bundle.add_observation(after_recorded(records, observation))
         return observation
 
-    def _is_settled(
-        self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot
-    ) -> bool:
+    def _is_settled(self, bundle: BundleReader, location: RunLocation, snapshot: RunSnapshot) -> bool:
         """Whether the data of an ended run is complete. Blocking."""
         if location.native:
             return is_done(bundle)
@@ -573,9 +505,7 @@ def _is_cancelled(records: RunRecords, snapshot: RunSnapshot) -> bool:
     if not records.attempts:
         return True
     is_requested = any(action.action == "cancel" for action in records.actions)
-    return is_requested and not any(
-        pod.main.container_id and not pod.is_ended for pod in snapshot.pods
-    )
+    return is_requested and not any(pod.main.container_id and not pod.is_ended for pod in snapshot.pods)
 
 
 def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
@@ -593,9 +523,7 @@ def _record_end(bundle: BundleReader, snapshot: RunSnapshot) -> None:
 
 def _has_logs(bundle: BundleReader) -> bool:
     with contextlib.suppress(OSError):
-        return any(
-            name.startswith("attempt-") for name in descent.list_names(bundle.records / "logs")
-        )
+        return any(name.startswith("attempt-") for name in descent.list_names(bundle.records / "logs"))
     return False
 
 
@@ -604,14 +532,10 @@ def _may_be_stale(records: RunRecords, snapshot: RunSnapshot, observation: Obser
     if not _is_waiting_after_attempt(records, snapshot, observation):
         return False
     number = records.attempts[-1].number
-    return not any(
-        recorded.attempt == number and recorded.verdict for recorded in records.observations
-    )
+    return not any(recorded.attempt == number and recorded.verdict for recorded in records.observations)
 
 
-def _is_waiting_after_attempt(
-    records: RunRecords, snapshot: RunSnapshot, observation: Observation
-) -> bool:
+def _is_waiting_after_attempt(records: RunRecords, snapshot: RunSnapshot, observation: Observation) -> bool:
     has_running_pod = any(pod.main.container_id and not pod.is_ended for pod in snapshot.pods)
     return observation.state == "waiting" and bool(records.attempts) and not has_running_pod
 
@@ -623,12 +547,7 @@ def _is_retried(records: RunRecords) -> bool:
 
 
 def _observe_retry(
-    bundle: BundleReader,
-    records: RunRecords,
-    snapshot: RunSnapshot,
-    observation: Observation,
-    *,
-    retried: bool = False,
+    bundle: BundleReader, records: RunRecords, snapshot: RunSnapshot, observation: Observation, *, retried: bool = False
 ) -> Observation:
     """The observation of a run that continues. Blocking.
 
@@ -639,32 +558,24 @@ def _observe_retry(
         launchers = _launcher_observation(records)
         if launchers is None:
             return observation
-        return after_recorded(
-            records, between_attempts_observation(observation, snapshot.pods, launchers)
-        )
+        return after_recorded(records, between_attempts_observation(observation, snapshot.pods, launchers))
     if not _is_waiting_after_attempt(records, snapshot, observation):
         return observation
     number = records.attempts[-1].number
     observation = after_recorded(records, observation).model_copy(
         update={"attempt": number, "reason_code": observation.reason_code or "recovering"}
     )
-    if retried or any(
-        recorded.attempt == number and recorded.verdict for recorded in records.observations
-    ):
+    if retried or any(recorded.attempt == number and recorded.verdict for recorded in records.observations):
         return observation
     verdict, reason = interrupted_end(snapshot.pods)
     with contextlib.suppress(StorageError):
-        bundle.add_observation(
-            observation.model_copy(update={"verdict": verdict, "reason": reason})
-        )
+        bundle.add_observation(observation.model_copy(update={"verdict": verdict, "reason": reason}))
     return observation
 
 
 def _launcher_observation(records: RunRecords) -> Observation | None:
     """The launchers' last observation, if it says that the attempt after the newest one waits."""
-    launcher_observations = [
-        recorded for recorded in records.observations if recorded.observer == "launcher"
-    ]
+    launcher_observations = [recorded for recorded in records.observations if recorded.observer == "launcher"]
     newest = max(launcher_observations, key=lambda recorded: recorded.time, default=None)
     if newest is None or newest.state != "waiting" or not records.attempts:
         return None

@@ -49,9 +49,7 @@ NOT_STARTED_REASONS = frozenset({"StartError", "ContainerCannotRun", "CreateCont
 """Reasons of containers that ended before they started."""
 
 
-def refine(
-    observation: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False
-) -> Observation:
+def refine(observation: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False) -> Observation:
     """Refine a run's observation with its pods.
 
     Args:
@@ -85,11 +83,7 @@ def _refine_waiting(observation: Observation, pods: Sequence[RunPod]) -> Observa
         text = f"{_name(troubled[0])}{f' and {count - 1} more' if count > 1 else ''}: {text}"
     has_started = any(pod.main.container_id for pod in pods)
     return observation.model_copy(
-        update={
-            "state": "running" if has_started else "waiting",
-            "reason": text,
-            "reason_code": pod_reason.code,
-        }
+        update={"state": "running" if has_started else "waiting", "reason": text, "reason_code": pod_reason.code}
     )
 
 
@@ -97,16 +91,10 @@ def _refine_started(observation: Observation, pods: Sequence[RunPod]) -> Observa
     """An observation without details for a run whose pods have started: a running TrainJob's object looks like a waiting one's (research)."""
     lacks_reason = observation.state == "waiting" and observation.reason_code is None
     has_started = any(pod.main.container_id and not pod.state.deleting for pod in pods)
-    return (
-        observation.model_copy(update={"state": "running"})
-        if lacks_reason and has_started
-        else observation
-    )
+    return observation.model_copy(update={"state": "running"}) if lacks_reason and has_started else observation
 
 
-def _observe_all_ended(
-    observation: Observation, pods: Sequence[RunPod], nodes: int
-) -> Observation | None:
+def _observe_all_ended(observation: Observation, pods: Sequence[RunPod], nodes: int) -> Observation | None:
     """The end that all pods agree on, though their object does not show it (yet); otherwise None."""
     newest = {pod.node_rank: pod for pod in pods}
     last = list(newest.values())
@@ -150,11 +138,7 @@ def _cluster_end(pod: RunPod) -> dict[str, Any] | None:
     reason, message = pod.termination
     pod_reason = explain_reason(reason, message)
     verdict, code = END_BY_REASON.get(reason, ("FAILED", pod_reason.code))
-    return {
-        "verdict": verdict,
-        "reason": f"{_name(pod)}: {pod_reason.message}",
-        "reason_code": code,
-    }
+    return {"verdict": verdict, "reason": f"{_name(pod)}: {pod_reason.message}", "reason_code": code}
 
 
 def _out_of_memory_end(pod: RunPod) -> dict[str, Any] | None:
@@ -202,12 +186,7 @@ def between_attempts_observation(
     if reason is None:
         reason, code = _find_lost_node(pods) or launchers.reason, launchers.reason_code
     return observation.model_copy(
-        update={
-            "state": "waiting",
-            "attempt": launchers.attempt,
-            "reason": reason,
-            "reason_code": code,
-        }
+        update={"state": "waiting", "attempt": launchers.attempt, "reason": reason, "reason_code": code}
     )
 
 
@@ -244,9 +223,7 @@ POD_ENDED = "pod_ended"
 
 _EXIT_NOT_FOUND = frozenset({126, 127})
 """Exit codes of a shell that cannot find or execute a program (POSIX, Shell Command Language 2.8.2)."""
-_NO_PYTHON = (
-    "the image does not have this Python: set --python to one that it has, or use another image"
-)
+_NO_PYTHON = "the image does not have this Python: set --python to one that it has, or use another image"
 
 _NODE = re.compile(r"node-[0-9]+\.json")
 _MAX_FILES = 1000
@@ -264,9 +241,7 @@ def explain_end(observation: Observation, bundle: BundleReader, records: RunReco
         if node is None or cancelled:
             return observation
         message = f"node {node.node_rank} ({node.node}): its pod was deleted or evicted"
-        return observation.model_copy(
-            update={"verdict": "NODE_FAIL", "reason": message, "reason_code": POD_ENDED}
-        )
+        return observation.model_copy(update={"verdict": "NODE_FAIL", "reason": message, "reason_code": POD_ENDED})
     launch_error = find_launch_error(bundle)
     if launch_error is not None:
         reason, code = launch_error
@@ -279,9 +254,7 @@ def explain_end(observation: Observation, bundle: BundleReader, records: RunReco
     return observation
 
 
-def retries_exhausted(
-    observation: Observation, job: Mapping[str, Any], records: RunRecords
-) -> Observation:
+def retries_exhausted(observation: Observation, job: Mapping[str, Any], records: RunRecords) -> Observation:
     """The observation of a user's own Job that failed because its containers failed too often.
 
     With ``restartPolicy: OnFailure`` the Job gives up while the container after the last failure
@@ -296,12 +269,7 @@ def retries_exhausted(
     failed = active_conditions(job).get("Failed") or {}
     if observation.verdict != "FAILED" or failed.get("reason") != "BackoffLimitExceeded":
         return observation
-    codes = [
-        node.exit_code
-        for attempt in reversed(records.attempts)
-        for node in attempt.nodes
-        if node.exit_code
-    ]
+    codes = [node.exit_code for attempt in reversed(records.attempts) for node in attempt.nodes if node.exit_code]
     code = observation.exit_code or next(iter(codes), None)
     last = f": the last one that ended by itself had exit code {code}" if code else ""
     return observation.model_copy(

@@ -24,11 +24,7 @@ from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit.companions import is_kept, title
-from hyperpod_jlab.engines.kubernetes.submit.create import (
-    build_owner_reference,
-    find_difference,
-    is_same_run,
-)
+from hyperpod_jlab.engines.kubernetes.submit.create import build_owner_reference, find_difference, is_same_run
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent
 
 _DELETE_TIMEOUT_S = 20.0
@@ -80,11 +76,7 @@ async def companion_findings(client: KubeClient, sent: Sent) -> AsyncIterator[Fi
         except HyperpodError as error:
             described = _describe_error(error, document)
             yield Finding(
-                level="error",
-                code=described.code,
-                message=described.message,
-                hint=described.hint,
-                field="source",
+                level="error", code=described.code, message=described.message, hint=described.hint, field="source"
             )
             continue
         if existing is not None and is_usable and not is_same_run(existing, document):
@@ -108,9 +100,7 @@ async def collection(client: KubeClient, document: Mapping[str, Any]) -> str:
     except NotFoundError:
         resources = []
     candidates = (
-        resource
-        for resource in resources
-        if resource.get("kind") == kind and "/" not in str(resource.get("name"))
+        resource for resource in resources if resource.get("kind") == kind and "/" not in str(resource.get("name"))
     )
     existing = next(candidates, None)
     if existing is None:
@@ -187,9 +177,7 @@ def _owners(document: Mapping[str, Any]) -> list[str]:
     return [owner["uid"] for owner in document["metadata"].get("ownerReferences") or ()]
 
 
-async def _find(
-    client: KubeClient, document: Mapping[str, Any]
-) -> tuple[str, dict[str, Any] | None]:
+async def _find(client: KubeClient, document: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """A companion's path and the existing object."""
     object_path = f"{await collection(client, document)}/{document['metadata']['name']}"
     try:

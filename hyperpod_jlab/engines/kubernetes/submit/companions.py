@@ -13,12 +13,7 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, find_kind
-from hyperpod_jlab.engines.kubernetes.kinds.kind import (
-    KEEP_ANNOTATION,
-    RUN_LABEL,
-    USER_ANNOTATION,
-    find_labels,
-)
+from hyperpod_jlab.engines.kubernetes.kinds.kind import KEEP_ANNOTATION, RUN_LABEL, USER_ANNOTATION, find_labels
 
 MAX_COMPANIONS = 50
 """Maximum number of companions of a run: each is checked, created and deleted by its own request."""
@@ -44,9 +39,7 @@ def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dic
     jobs = [document for document in objects if find_kind(document) is not None]
     if not jobs:
         kinds_text = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
-        objects_text = ", ".join(
-            f"{document.get('apiVersion')} {document['kind']}" for document in objects
-        )[:200]
+        objects_text = ", ".join(f"{document.get('apiVersion')} {document['kind']}" for document in objects)[:200]
         problem = (
             f"a run cannot be created as {objects_text}"
             if len(objects) == 1
@@ -68,11 +61,7 @@ def split(documents: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dic
 
 
 def add_labels(
-    companions: Sequence[dict[str, Any]],
-    job: Mapping[str, Any],
-    file: str,
-    *,
-    keep_companions: bool,
+    companions: Sequence[dict[str, Any]], job: Mapping[str, Any], file: str, *, keep_companions: bool
 ) -> list[dict[str, Any]]:
     """The companions as they are submitted.
 
@@ -85,15 +74,11 @@ def add_labels(
     Raises:
         InvalidInputError: One of them is not allowed as a companion.
     """
-    labelled_companions = [
-        _labelled(companion, job, file, keep_companions=keep_companions) for companion in companions
-    ]
+    labelled_companions = [_labelled(companion, job, file, keep_companions=keep_companions) for companion in companions]
     count = Counter(_key(companion) for companion in (*labelled_companions, job))
     for companion in labelled_companions:
         if count[_key(companion)] > 1:
-            raise manifest_error(
-                f"{file} contains the {title(companion)} twice", "give each a unique name"
-            )
+            raise manifest_error(f"{file} contains the {title(companion)} twice", "give each a unique name")
     return labelled_companions
 
 
@@ -136,24 +121,16 @@ def _objects(documents: Sequence[Any], file: str) -> Iterator[dict[str, Any]]:
             yield document
 
 
-def _labelled(
-    document: dict[str, Any], job: Mapping[str, Any], file: str, *, keep_companions: bool
-) -> dict[str, Any]:
+def _labelled(document: dict[str, Any], job: Mapping[str, Any], file: str, *, keep_companions: bool) -> dict[str, Any]:
     subject = f"{file}: the {title(document)}"
     if not _VERSION.fullmatch(str(document.get("apiVersion"))):
-        raise manifest_error(
-            f"{subject} has no apiVersion", "use an apiVersion as listed by kubectl api-versions"
-        )
+        raise manifest_error(f"{subject} has no apiVersion", "use an apiVersion as listed by kubectl api-versions")
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or "name" not in metadata:
-        raise manifest_error(
-            f"{subject} has no metadata.name",
-            "give it a name, so that other objects can refer to it",
-        )
+        raise manifest_error(f"{subject} has no metadata.name", "give it a name, so that other objects can refer to it")
     if not isinstance(metadata["name"], str) or not _NAME.fullmatch(metadata["name"]):
         raise manifest_error(
-            f"{subject}: metadata.name is not a valid name",
-            "use lower-case letters, digits, dashes and dots",
+            f"{subject}: metadata.name is not a valid name", "use lower-case letters, digits, dashes and dots"
         )
     namespace = job["metadata"]["namespace"]
     if metadata.get("namespace", namespace) != namespace:
@@ -204,9 +181,7 @@ def string_map(metadata: Mapping[str, Any], field: str, subject: str) -> dict[st
     """
     content = metadata.get(field) or {}
     if not isinstance(content, dict):
-        raise manifest_error(
-            f"{subject}: metadata.{field} must be a mapping", "write it as lines of name: value"
-        )
+        raise manifest_error(f"{subject}: metadata.{field} must be a mapping", "write it as lines of name: value")
     return content
 
 

@@ -23,9 +23,7 @@ _NEW_NAME = "change metadata.name in the manifest, or use generateName instead"
 _PLURALS = {"Service": "services"}
 
 
-async def create(
-    client: KubeClient, path: str, document: Mapping[str, Any]
-) -> tuple[dict[str, Any], bool]:
+async def create(client: KubeClient, path: str, document: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Create a run's job.
 
     Returns:
@@ -84,9 +82,7 @@ def _find_annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return (document.get("metadata") or {}).get("annotations") or {}
 
 
-async def accompany(
-    client: KubeClient, job: Mapping[str, Any], companions: Sequence[Mapping[str, Any]]
-) -> None:
+async def accompany(client: KubeClient, job: Mapping[str, Any], companions: Sequence[Mapping[str, Any]]) -> None:
     """Create a job's further objects, which the job owns; existing ones stay.
 
     Raises:
@@ -96,10 +92,7 @@ async def accompany(
     metadata = job["metadata"]
     owners = [build_owner_reference(job)]
     for companion in companions:
-        companion_created = {
-            **companion,
-            "metadata": {**companion["metadata"], "ownerReferences": owners},
-        }
+        companion_created = {**companion, "metadata": {**companion["metadata"], "ownerReferences": owners}}
         path = f"/api/v1/namespaces/{metadata['namespace']}/{_PLURALS[companion['kind']]}"
         try:
             await client.post(path, companion_created, fieldValidation="Strict")
@@ -110,17 +103,10 @@ async def accompany(
 def build_owner_reference(job: Mapping[str, Any]) -> dict[str, str]:
     """The owner reference to a job."""
     metadata = job["metadata"]
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"]}
 
 
-async def replace_foreign(
-    client: KubeClient, path: str, document: Mapping[str, Any], job: Mapping[str, Any]
-) -> None:
+async def replace_foreign(client: KubeClient, path: str, document: Mapping[str, Any], job: Mapping[str, Any]) -> None:
     """Replace an object left by an earlier job of this name; the job's own stays.
 
     Raises:
@@ -138,9 +124,7 @@ async def replace_foreign(
         return
     if existing:
         namespace = job["metadata"]["namespace"]
-        check_own_object(
-            existing, {**document, "metadata": {**document["metadata"], "namespace": namespace}}
-        )
+        check_own_object(existing, {**document, "metadata": {**document["metadata"], "namespace": namespace}})
     with contextlib.suppress(NotFoundError):
         await client.delete(object_path)
     await client.post(path, document)
@@ -161,9 +145,7 @@ def find_difference(document: Mapping[str, Any], existing: Mapping[str, Any]) ->
         existing: The object from the API server.
     """
     for name, value in document.items():
-        if name not in _IGNORED_FIELDS and (
-            object_path := _find_difference(value, existing.get(name), name)
-        ):
+        if name not in _IGNORED_FIELDS and (object_path := _find_difference(value, existing.get(name), name)):
             return object_path
     return None
 
@@ -173,15 +155,13 @@ def _find_difference(expected: Any, existing: Any, object_path: str) -> str | No
         return None
     if isinstance(expected, dict) and isinstance(existing, dict):
         differences = (
-            _find_difference(value, existing.get(name), f"{object_path}.{name}")
-            for name, value in expected.items()
+            _find_difference(value, existing.get(name), f"{object_path}.{name}") for name, value in expected.items()
         )
         return next((difference for difference in differences if difference), None)
     if isinstance(expected, list) and isinstance(existing, list) and len(expected) == len(existing):
         pairs = enumerate(zip(expected, existing, strict=True))
         differences = (
-            _find_difference(value, other_value, f"{object_path}[{index}]")
-            for index, (value, other_value) in pairs
+            _find_difference(value, other_value, f"{object_path}[{index}]") for index, (value, other_value) in pairs
         )
         return next((difference for difference in differences if difference), None)
     return None if _is_same(expected, existing) else object_path

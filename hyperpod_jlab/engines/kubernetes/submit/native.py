@@ -27,12 +27,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     object_name,
 )
 from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import ENABLED
-from hyperpod_jlab.engines.kubernetes.submit.companions import (
-    add_labels,
-    manifest_error,
-    split,
-    string_map,
-)
+from hyperpod_jlab.engines.kubernetes.submit.companions import add_labels, manifest_error, split, string_map
 from hyperpod_jlab.engines.kubernetes.submit.patch import find_templates
 from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
 from hyperpod_jlab.engines.kubernetes.submit.user_yaml import documents
@@ -66,9 +61,7 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
             path_by_text.setdefault(text, path)
     if path_by_text:
         unresolved = [f"{path.removeprefix('.')}: {text}" for text, path in path_by_text.items()]
-        more_text = (
-            f" and {len(unresolved) - _MAX_SHOWN} more" if len(unresolved) > _MAX_SHOWN else ""
-        )
+        more_text = f" and {len(unresolved) - _MAX_SHOWN} more" if len(unresolved) > _MAX_SHOWN else ""
         raise manifest_error(
             f"{file} has unresolved variables: {', '.join(unresolved[:_MAX_SHOWN])}{more_text}",
             f"resolve them first: envsubst < {file} > filled-in.yaml, and submit that file",
@@ -127,8 +120,7 @@ def render_native(render_input: RenderInput, file: NativeFile, namespace: str) -
     _label_pods(sent, kind, render_input.run_id)
     keep_companions = render_input.spec.kubernetes.keep_companions
     companion_texts = [
-        to_yaml(companion)
-        for companion in add_labels(companions, sent, name, keep_companions=keep_companions)
+        to_yaml(companion) for companion in add_labels(companions, sent, name, keep_companions=keep_companions)
     ]
     text = "---\n".join([*companion_texts, to_yaml(sent)])
     return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
@@ -167,9 +159,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
                 level="error",
                 code="not_for_native",
                 message=f"a manifest is submitted unchanged, so {field} cannot be used",
-                hint=_ANNOTATION_HINT
-                if field == "auto_resume"
-                else "set it in the manifest, or leave it out",
+                hint=_ANNOTATION_HINT if field == "auto_resume" else "set it in the manifest, or leave it out",
                 field=field,
             )
 
@@ -189,9 +179,7 @@ def _kind(document: Mapping[str, Any], name: str) -> Kind:
     return kind
 
 
-def _metadata(
-    render_input: RenderInput, document: Mapping[str, Any], namespace: str, name: str
-) -> dict[str, Any]:
+def _metadata(render_input: RenderInput, document: Mapping[str, Any], namespace: str, name: str) -> dict[str, Any]:
     spec = render_input.spec
     metadata = dict(document.get("metadata") or {})
     metadata.pop("generateName", None)

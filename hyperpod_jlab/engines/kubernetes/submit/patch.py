@@ -14,11 +14,7 @@ from typing import Any
 from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
 
-_FIELDS = {
-    (): {"metadata", "template"},
-    ("metadata",): {"labels", "annotations"},
-    ("template",): {"metadata", "spec"},
-}
+_FIELDS = {(): {"metadata", "template"}, ("metadata",): {"labels", "annotations"}, ("template",): {"metadata", "spec"}}
 _KEYS = ("mountPath", "name")
 """Keys that identify list items; the first one that all items have is used."""
 
@@ -46,9 +42,7 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
         before = _run_parts(template, kind)
         template.update(merged(template, named["template"], "template"))
         if _run_parts(template, kind) != before:
-            raise _patch_error(
-                f"the patch changes the launcher of the run, or its label {RUN_LABEL}"
-            )
+            raise _patch_error(f"the patch changes the launcher of the run, or its label {RUN_LABEL}")
     if _value_at(result, *_LABEL) != _value_at(document, *_LABEL):
         raise _patch_error(f"the patch changes the label {RUN_LABEL} of the run")
     return result

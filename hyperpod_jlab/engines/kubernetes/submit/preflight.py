@@ -42,9 +42,7 @@ _TEMPORARY_CODES = frozenset({"quota_exceeded"})
 """Codes of verdicts that may change before the pods are created."""
 
 
-async def check_pod(
-    client: KubeClient, document: Mapping[str, Any], namespace: str
-) -> list[Finding]:
+async def check_pod(client: KubeClient, document: Mapping[str, Any], namespace: str) -> list[Finding]:
     """Errors in an object's pods, from a dry run of one pod; no findings if the user may not create pods."""
     template = next(find_templates(dict(document)), None)
     if template is None:
@@ -141,10 +139,7 @@ def _unsupported(field: str, message: str, hint: str) -> Finding:
 def chosen(choice: KindChoice) -> Iterator[Finding]:
     """The kind that the run becomes, and the requirements for its image."""
     yield Finding(
-        level="info",
-        code="kind",
-        message=f"it runs as a {choice.kind.name}: {choice.reason}",
-        field="kubernetes.kind",
+        level="info", code="kind", message=f"it runs as a {choice.kind.name}: {choice.reason}", field="kubernetes.kind"
     )
     yield from choice.kind.image_findings()
 
@@ -153,8 +148,7 @@ def patch_findings(render_input: RenderInput, context: RenderContext) -> Iterato
     """The patches' changes to the manifest."""
     if any(context.patches):
         text = unified_difference(
-            to_yaml(manifest(render_input, context)),
-            to_yaml(build_patched_manifest(render_input, context)),
+            to_yaml(manifest(render_input, context)), to_yaml(build_patched_manifest(render_input, context))
         )
         ellipsis = "\n..." if len(text) > _MAX_DIFFERENCE else ""
         yield Finding(
@@ -172,9 +166,7 @@ def resume_findings(render_input: RenderInput, context: RenderContext) -> Iterat
         yield from auto_resume_findings(context)
 
 
-async def query_findings(
-    client: KubeClient, render_input: RenderInput, context: RenderContext
-) -> list[Finding]:
+async def query_findings(client: KubeClient, render_input: RenderInput, context: RenderContext) -> list[Finding]:
     """Findings from the cluster: about the claim, and about the whole manifest.
 
     Raises:
@@ -183,13 +175,7 @@ async def query_findings(
     document = build_patched_manifest(render_input, context)
     if large := [*size_findings(document)]:
         return large
-    (
-        claim_findings,
-        service_account_findings,
-        runtime_results,
-        dry_run_findings,
-        pod_findings,
-    ) = await asyncio.gather(
+    (claim_findings, service_account_findings, runtime_results, dry_run_findings, pod_findings) = await asyncio.gather(
         _claim(client, context),
         _service_account(client, render_input.spec.kubernetes.service_account, context.namespace),
         context.kind.check_runtime(client, context.namespace),
@@ -205,12 +191,7 @@ async def query_findings(
     if service_account_findings:  # the pods' own verdict would repeat it
         return [*claim_findings, *service_account_findings, *runtime_results]
     is_refused = any(finding.level == "error" for finding in pod_findings)
-    return [
-        *claim_findings,
-        *runtime_results,
-        *pod_findings,
-        *([] if is_refused else dry_run_findings),
-    ]
+    return [*claim_findings, *runtime_results, *pod_findings, *([] if is_refused else dry_run_findings)]
 
 
 async def _claim(client: KubeClient, context: RenderContext) -> list[Finding]:
@@ -254,9 +235,7 @@ async def _service_account(client: KubeClient, name: str | None, namespace: str)
     return []
 
 
-async def _dry_run(
-    client: KubeClient, document: Mapping[str, Any], context: RenderContext
-) -> list[Finding]:
+async def _dry_run(client: KubeClient, document: Mapping[str, Any], context: RenderContext) -> list[Finding]:
     """The API server's verdict, including webhooks and quotas; creates nothing."""
     namespace = context.namespace
     objects = [(jobs_path(context.kind, namespace), document)]
@@ -265,9 +244,7 @@ async def _dry_run(
     return await dry_run(client, context.kind, objects)
 
 
-async def dry_run(
-    client: KubeClient, kind: Kind, objects: Sequence[tuple[str, Mapping[str, Any]]]
-) -> list[Finding]:
+async def dry_run(client: KubeClient, kind: Kind, objects: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Finding]:
     """The API server's verdict on objects, each with the path for its creation.
 
     Raises:
@@ -287,11 +264,7 @@ async def dry_run(
                 return [_finding(error, "warning")]
             return [_finding(error, "error")]
     return [
-        Finding(
-            level="info",
-            code="dry_run",
-            message=f"the API server accepts the {kind.name} unchanged (dry run)",
-        )
+        Finding(level="info", code="dry_run", message=f"the API server accepts the {kind.name} unchanged (dry run)")
     ]
 
 
@@ -305,10 +278,7 @@ def blame_field(findings: Sequence[Finding], namespace_field: str, field: str) -
     """
     hint = f"set {namespace_field} to an existing namespace, or leave it out; see: kubectl get namespaces"
     changes = {"hint": hint, "field": field}
-    return [
-        finding.model_copy(update=changes) if finding.code == NO_NAMESPACE else finding
-        for finding in findings
-    ]
+    return [finding.model_copy(update=changes) if finding.code == NO_NAMESPACE else finding for finding in findings]
 
 
 def _is_webhook(error: UnreachableError) -> bool:

@@ -44,13 +44,7 @@ RESUMED_TIMEOUT = 3600
 """Seconds for which the launchers of a resumable run wait for a lost node: a replacement instance takes 20 to 30 minutes, or longer."""
 
 
-def pod_command(
-    render_input: RenderInput,
-    name: str,
-    rendezvous: Rendezvous,
-    *,
-    resumed: bool = False,
-) -> list[str]:
+def pod_command(render_input: RenderInput, name: str, rendezvous: Rendezvous, *, resumed: bool = False) -> list[str]:
     """The launcher with arguments from the kind's environment; the kubelet replaces ``$(NAME)``.
 
     Args:
@@ -59,18 +53,12 @@ def pod_command(
         rendezvous: The launcher's rank and master arguments.
         resumed: Whether HyperPod resumes the run.
     """
-    python_args = guard_command(
-        render_input.guard_policy.guard_args(render_input.paths.remote, render_input.bundle)
-    )
+    python_args = guard_command(render_input.guard_policy.guard_args(render_input.paths.remote, render_input.bundle))
     return [
         literal(render_input.python or "python3"),
         *map(literal, python_args),
         "node",
-        *(
-            _rendezvous_args(rendezvous)
-            if render_input.spec.array is None
-            else _task(render_input.spec.array)
-        ),
+        *(_rendezvous_args(rendezvous) if render_input.spec.array is None else _task(render_input.spec.array)),
         f"--nodes={render_input.spec.resources.nodes}",
         f"--scheduler-id={name}",
         f"--max-restarts={render_input.spec.max_restarts}",
@@ -121,10 +109,7 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 INSTANCE_GROUP = "sagemaker.amazonaws.com/instance-group-name"
 HEALTH = "sagemaker.amazonaws.com/node-health-status"
 
-LABEL_FIELDS = {
-    INSTANCE_TYPE: "resources.instance_type",
-    INSTANCE_GROUP: "resources.instance_group",
-}
+LABEL_FIELDS = {INSTANCE_TYPE: "resources.instance_type", INSTANCE_GROUP: "resources.instance_group"}
 """The spec field for a label."""
 
 _TOPOLOGY = {
@@ -337,9 +322,7 @@ def _queue(render_input: RenderInput) -> dict[str, str]:
     return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
 
 
-def _pod(
-    render_input: RenderInput, context: RenderContext, name: str, labels: Mapping[str, str]
-) -> PodSpec:
+def _pod(render_input: RenderInput, context: RenderContext, name: str, labels: Mapping[str, str]) -> PodSpec:
     spec, kind = render_input.spec, select_kind(render_input.spec, context)
     storage = context.storage
     rendezvous = kind.rendezvous(name, spec.resources.nodes)
@@ -349,10 +332,7 @@ def _pod(
     return PodSpec(
         image=_image(render_input, context),
         command=kind.wrap(command, spec.resources.nodes),
-        env=(
-            *pod_environment(),
-            *secret_variables(spec),
-        ),
+        env=(*pod_environment(), *secret_variables(spec)),
         mounts=(_mount(storage), {"name": "shm", "mountPath": _SHM}),
         volumes=(_volume(storage), {"name": "shm", "emptyDir": {"medium": "Memory"}}),
         resources=requested,

@@ -72,23 +72,17 @@ def _efa(spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType 
     if spec.resources.efa is not None:
         return spec.resources.efa
     return (
-        (instance_type.efa or 0)
-        if instance_type is not None and _uses_whole_nodes(spec, devices, instance_type)
-        else 0
+        (instance_type.efa or 0) if instance_type is not None and _uses_whole_nodes(spec, devices, instance_type) else 0
     )
 
 
-def _uses_whole_nodes(
-    spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType
-) -> bool:
+def _uses_whole_nodes(spec: JobSpec, devices: Mapping[str, int], instance_type: InstanceType) -> bool:
     """Whether all accelerators on more than one node are requested."""
     device_counts = {devices.get(GPU), devices.get(NEURON_DEVICE)}
     return spec.resources.nodes > 1 and instance_type.accelerators in device_counts
 
 
-def instance_findings(
-    spec: JobSpec, instance_type: InstanceType | HyperpodError | None
-) -> Iterator[Finding]:
+def instance_findings(spec: JobSpec, instance_type: InstanceType | HyperpodError | None) -> Iterator[Finding]:
     """Unknown facts about an instance type, for which nothing is requested.
 
     Args:
@@ -126,14 +120,8 @@ def tolerations(requested: Mapping[str, str]) -> list[dict[str, Any]]:
         NEURON_CORE: "aws.amazon.com/neuron",
         EFA: EFA,
     }
-    toleration_keys = [
-        keys.get(name, GPU if name.startswith("nvidia.com/mig-") else "") for name in requested
-    ]
-    return [
-        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
-        for key in dict.fromkeys(toleration_keys)
-        if key
-    ]
+    toleration_keys = [keys.get(name, GPU if name.startswith("nvidia.com/mig-") else "") for name in requested]
+    return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in dict.fromkeys(toleration_keys) if key]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -151,15 +139,11 @@ _UNITS = {
     "T": Decimal(10) ** 12,
     "P": Decimal(10) ** 15,
     "E": Decimal(10) ** 18,
-    **{
-        f"{letter}i": Decimal(1024) ** exponent for exponent, letter in enumerate("KMGTPE", start=1)
-    },
+    **{f"{letter}i": Decimal(1024) ** exponent for exponent, letter in enumerate("KMGTPE", start=1)},
 }
 """Suffixes and factors (apimachinery, pkg/api/resource/quantity.go)."""
 
-_QUANTITY = re.compile(
-    r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
-)
+_QUANTITY = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
 
 
 @lru_cache(maxsize=4096)

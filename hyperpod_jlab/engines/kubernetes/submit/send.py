@@ -11,58 +11,22 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import find_instance_type
 from hyperpod_jlab.core.config import PodStorage
-from hyperpod_jlab.core.errors import (
-    DeniedError,
-    HyperpodError,
-    NotFoundError,
-    RefusedError,
-    UnreachableError,
-)
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, RefusedError, UnreachableError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.instance_types import InstanceType, instance_type
 from hyperpod_jlab.core.run_id import new_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.rights import ClusterConnection
-from hyperpod_jlab.engines.kubernetes.kinds.choice import (
-    KINDS,
-    InstalledKinds,
-    KindChoice,
-    choose,
-    discover,
-)
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS, InstalledKinds, KindChoice, choose, discover
 from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, find_labels
 from hyperpod_jlab.engines.kubernetes.submit import preflight
-from hyperpod_jlab.engines.kubernetes.submit.companion_objects import (
-    are_made,
-    collection,
-    companion_findings,
-    make,
-)
-from hyperpod_jlab.engines.kubernetes.submit.create import (
-    accompany,
-    check_own_object,
-    create,
-    is_same_user,
-)
-from hyperpod_jlab.engines.kubernetes.submit.native import (
-    image_findings,
-    is_native,
-    native_findings,
-    render_native,
-)
+from hyperpod_jlab.engines.kubernetes.submit.companion_objects import are_made, collection, companion_findings, make
+from hyperpod_jlab.engines.kubernetes.submit.create import accompany, check_own_object, create, is_same_user
+from hyperpod_jlab.engines.kubernetes.submit.native import image_findings, is_native, native_findings, render_native
 from hyperpod_jlab.engines.kubernetes.submit.object_size import size_findings
-from hyperpod_jlab.engines.kubernetes.submit.preflight import (
-    blame_field,
-    dry_run,
-    error_finding,
-    no_storage_error,
-)
-from hyperpod_jlab.engines.kubernetes.submit.render import (
-    RenderContext,
-    build_patched_manifest,
-    render,
-)
+from hyperpod_jlab.engines.kubernetes.submit.preflight import blame_field, dry_run, error_finding, no_storage_error
+from hyperpod_jlab.engines.kubernetes.submit.render import RenderContext, build_patched_manifest, render
 from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
 from hyperpod_jlab.engines.launch import GuardPolicy
@@ -72,10 +36,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 
 async def deliver(
-    client: KubeClient,
-    path: str,
-    document: Mapping[str, Any],
-    companions: Sequence[Mapping[str, Any]] = (),
+    client: KubeClient, path: str, document: Mapping[str, Any], companions: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
     """Create a run's job, unless an earlier submit did, and the objects that its pods need.
 
@@ -176,9 +137,7 @@ class Sender:
             RefusedError: The cluster cannot run this spec.
         """
         if render_input.native is not None:
-            return render_native(
-                render_input, render_input.native, self._namespace(render_input.spec)
-            )
+            return render_native(render_input, render_input.native, self._namespace(render_input.spec))
         return render(render_input, self._render_context(render_input.spec))
 
     async def preflight(self, spec: JobSpec, python: str | None) -> list[Finding]:
@@ -202,17 +161,13 @@ class Sender:
         client = await self._connection.client()
         await self._query_kinds(self._namespace(spec))
         guard_policy = GuardPolicy.current()
-        render_input = RenderInput(
-            new_run_id(), "run", spec, "bundle", self._paths, python, guard_policy, user="user"
-        )
+        render_input = RenderInput(new_run_id(), "run", spec, "bundle", self._paths, python, guard_policy, user="user")
         try:
             findings += preflight.chosen(self._choice(spec))
             context = self._render_context(spec)
             findings += preflight.patch_findings(render_input, context)
             findings += preflight.resume_findings(render_input, context)
-            findings += image_findings(
-                build_patched_manifest(render_input, context), "environment.image"
-            )
+            findings += image_findings(build_patched_manifest(render_input, context), "environment.image")
             if not any(finding.level == "error" for finding in findings):
                 findings += await preflight.query_findings(client, render_input, context)
         except UnreachableError:
@@ -227,9 +182,7 @@ class Sender:
         Raises:
             UnreachableError: The cluster does not answer.
         """
-        return await dry_run_submit(
-            await self._connection.client(), sent, self._connection.namespace
-        )
+        return await dry_run_submit(await self._connection.client(), sent, self._connection.namespace)
 
     async def submit(self, bundle: BundleReader) -> SubmitResult:
         """Create the job, then its companions. The job's name, or the label of a user's own manifest, is the run's, so a repeated submit finds the same one."""
@@ -252,9 +205,7 @@ class Sender:
                 await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
         except NotFoundError:
             return None
-        is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(
-            job, sent.document
-        )
+        is_own_run = find_labels(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
         is_complete = is_own_run and await are_made(client, sent)
         return SubmitResult(sent.name) if is_complete else None
 
@@ -305,15 +256,10 @@ class Sender:
         permissions = await self._connection.permissions()
         kinds = [kind for kind in KINDS if kind.name in supported]
         try:
-            allowed = [
-                await permissions.is_allowed("create", kind.group, kind.plural, namespace)
-                for kind in kinds
-            ]
+            allowed = [await permissions.is_allowed("create", kind.group, kind.plural, namespace) for kind in kinds]
         except (DeniedError, NotFoundError, RefusedError):
             return frozenset()
-        return frozenset(
-            kind.name for kind, is_allowed in zip(kinds, allowed, strict=True) if not is_allowed
-        )
+        return frozenset(kind.name for kind, is_allowed in zip(kinds, allowed, strict=True) if not is_allowed)
 
     def _choice(self, spec: JobSpec) -> KindChoice:
         _, installed = self._installed.get(self._namespace(spec), (0.0, InstalledKinds()))
@@ -330,7 +276,5 @@ class Sender:
             hyperpod=config.hyperpod is not None,
             instance=self.instance(spec),
             patches=tuple(patch for patch in patches if patch),
-            operator=self._installed[namespace][1].operator
-            if namespace in self._installed
-            else None,
+            operator=self._installed[namespace][1].operator if namespace in self._installed else None,
         )

@@ -80,9 +80,7 @@ def parse_sent(text: str) -> Sent:
         *companions, document = yaml.safe_load_all(text)
         kind = find_kind(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
-        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(
-            name
-        ):  # they become part of a path
+        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become part of a path
             raise ValueError("the name of the job in the manifest is not valid")
         if not all(is_companion(companion, namespace) for companion in companions):
             raise ValueError("a companion object does not belong to its job")

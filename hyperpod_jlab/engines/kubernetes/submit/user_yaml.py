@@ -46,9 +46,7 @@ def documents(data: bytes, name: str) -> list[Any]:
         problem_text = " ".join(str(part) for part in (error.context, error.problem) if part)
         if problem_mark is None:
             raise _yaml_error(name, problem_text) from error
-        raise _yaml_error(
-            name, problem_text, line=problem_mark.line + 1, column=problem_mark.column + 1
-        ) from error
+        raise _yaml_error(name, problem_text, line=problem_mark.line + 1, column=problem_mark.column + 1) from error
     except yaml.YAMLError as error:
         position = int(getattr(error, "position", 0) or 0)
         line = text.count("\n", 0, position) + 1
@@ -73,21 +71,15 @@ class _Counter:
         """The value with references expanded."""
         self._nodes += 1
         if self._nodes > _MAX_NODES:
-            raise _yaml_error(
-                self._name, f"has more than {_MAX_NODES} values after its references are resolved"
-            )
+            raise _yaml_error(self._name, f"has more than {_MAX_NODES} values after its references are resolved")
         if depth > _DEEPEST:
-            raise _yaml_error(
-                self._name, f"is nested deeper than {_DEEPEST} levels, or refers to itself"
-            )
+            raise _yaml_error(self._name, f"is nested deeper than {_DEEPEST} levels, or refers to itself")
         if isinstance(value, dict):
             return {_key(key): self.to_plain(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list):
             return [self.to_plain(item, depth + 1) for item in value]
         if isinstance(value, float) and not math.isfinite(value):
-            raise _yaml_error(
-                self._name, "contains a number that JSON does not have (.inf or .nan)"
-            )
+            raise _yaml_error(self._name, "contains a number that JSON does not have (.inf or .nan)")
         if isinstance(value, str):
             self._letters += len(value)
             if self._letters > MOST_OBJECT:
@@ -97,9 +89,7 @@ class _Counter:
                 )
         if isinstance(value, str | int | float | bool | None):
             return value
-        raise _yaml_error(
-            self._name, f"contains a value that JSON does not have ({type(value).__name__})"
-        )
+        raise _yaml_error(self._name, f"contains a value that JSON does not have ({type(value).__name__})")
 
 
 def _key(key: Any) -> str:
@@ -125,13 +115,9 @@ def _loader() -> Any:
         seen_keys: set[Any] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(
-                    None, None, "a key must be text", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, "a key must be text", key.start_mark)
             if key.tag != "tag:yaml.org,2002:merge" and key.value in seen_keys:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key {key.value[:60]!r}", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value[:60]!r}", key.start_mark)
             seen_keys.add(key.value)
         return yaml.SafeLoader.construct_mapping(loader, node, deep)
 
@@ -145,9 +131,7 @@ def _loader() -> Any:
 
 
 _NUMBER_TAGS = {
-    "tag:yaml.org,2002:int": re.compile(
-        r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"
-    ),
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(?:0b[0-1_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
     "tag:yaml.org,2002:float": re.compile(
         r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9_]+|[0-9][0-9_]*(?=[eE]))(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
@@ -162,6 +146,4 @@ def _yaml_error(
     detail: dict[str, Any] = {"field": "source"}
     if line is not None:
         detail |= {"line": line, "column": column}
-    return InvalidInputError(
-        f"{name}{line_text}: {problem_text}", code="invalid_source", detail=detail
-    )
+    return InvalidInputError(f"{name}{line_text}: {problem_text}", code="invalid_source", detail=detail)

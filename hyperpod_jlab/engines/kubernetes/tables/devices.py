@@ -9,14 +9,7 @@ from hyperpod_jlab.core import instance_types as types
 from hyperpod_jlab.core.cluster import Resource
 from hyperpod_jlab.engines.kubernetes.submit.resources import to_units
 
-_NON_DEVICE_PREFIXES = (
-    "cpu",
-    "memory",
-    "pods",
-    "ephemeral-storage",
-    "hugepages-",
-    "attachable-volumes-",
-)
+_NON_DEVICE_PREFIXES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-", "attachable-volumes-")
 
 _NAMES = {
     "nvidia.com/gpu": ("gpu", None),
@@ -96,11 +89,7 @@ def resources(
                 accelerator=base_name in _COMPUTE,
             )
         )
-    return tuple(
-        sorted(
-            merge_duplicates(devices), key=lambda device: (not device.accelerator, device.full_name)
-        )
-    )
+    return tuple(sorted(merge_duplicates(devices), key=lambda device: (not device.accelerator, device.full_name)))
 
 
 def merge_duplicates(devices: Sequence[Resource]) -> list[Resource]:
@@ -108,9 +97,7 @@ def merge_duplicates(devices: Sequence[Resource]) -> list[Resource]:
     names = {device.name for device in devices}
     counted = next((name for name in _SAME_DEVICES if name in names), None)
     return [
-        _without_count(device)
-        if device.name in _SAME_DEVICES and device.name != counted
-        else device
+        _without_count(device) if device.name in _SAME_DEVICES and device.name != counted else device
         for device in devices
     ]
 

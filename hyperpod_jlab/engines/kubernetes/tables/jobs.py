@@ -29,19 +29,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind as RunKind
 from hyperpod_jlab.engines.kubernetes.submit.resources import to_units
 from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.engines.kubernetes.tables.lists import (
-    ListCache,
-    ListKind,
-    ListResult,
-    denied_error,
-    hidden_note,
-)
-from hyperpod_jlab.engines.kubernetes.tables.pods import (
-    Amounts,
-    PodRow,
-    find_user,
-    sum_container_requests,
-)
+from hyperpod_jlab.engines.kubernetes.tables.lists import ListCache, ListKind, ListResult, denied_error, hidden_note
+from hyperpod_jlab.engines.kubernetes.tables.pods import Amounts, PodRow, find_user, sum_container_requests
 from hyperpod_jlab.engines.kubernetes.targets import JobId
 from hyperpod_jlab.engines.kubernetes.waiting.messages import explain_workload, find_problem
 
@@ -162,8 +151,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         title=(meta.get("annotations") or {}).get(NAME_ANNOTATION),
         uid=str(meta.get("uid") or ""),
         part=any(
-            owner.get("controller") and owner.get("kind") in _KNOWN_KINDS
-            for owner in meta.get("ownerReferences") or []
+            owner.get("controller") and owner.get("kind") in _KNOWN_KINDS for owner in meta.get("ownerReferences") or []
         ),
         user=find_user(meta),
         run_id=labels.get(RUN_LABEL),
@@ -230,9 +218,7 @@ def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
             pods = pods_by_job.get((job.kind.lower(), job.namespace, job.name), [])
             rows.append(_row(job, pods, by_uid.get(job.uid), context))
     foreign_workloads = [
-        workload
-        for workload in context.workloads
-        if workload.owner and workload.job_uid not in known_uids
+        workload for workload in context.workloads if workload.owner and workload.job_uid not in known_uids
     ]
     names = {kind.name for kind in KINDS}
     rows += [
@@ -243,15 +229,11 @@ def job_rows(jobs: Iterable[JobFacts], context: JobContext) -> list[Job]:
     return rows
 
 
-def _row(
-    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: JobContext
-) -> Job:
+def _row(job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: JobContext) -> Job:
     state, reason, code = _state(job, pods, workload)
     ended_at = job.succeeded_at if state == "succeeded" and job.ended_at is None else job.ended_at
     is_own_namespace = job.namespace == context.namespace
-    is_own = (
-        is_own_namespace and job.run_id is not None and job.user in {None, context.current_user}
-    )
+    is_own = is_own_namespace and job.run_id is not None and job.user in {None, context.current_user}
     devices = requested_resources(job.requests)
     has_started = job.state != "waiting"
     priority = workload.priority if workload is not None else None
@@ -287,9 +269,7 @@ def _id(job: JobFacts, is_own_namespace: bool) -> JobId:
     return JobId(job.name, job.kind.lower(), None if is_own_namespace else job.namespace)
 
 
-def _state(
-    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None
-) -> tuple[str, str | None, str | None]:
+def _state(job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None) -> tuple[str, str | None, str | None]:
     """The state, its reason, and its code."""
     if job.state == "ended":
         return _END_STATES.get(job.verdict or "", "failed"), job.reason, job.reason_code
@@ -320,9 +300,7 @@ def _workload_row(workload: WorkloadRow, context: JobContext) -> Job:
     states = {"admitted": "running", "finished": "succeeded", "off": "held"}
     state = states.get(workload.state, "waiting")
     return Job(
-        scheduler_id=str(
-            JobId(name, kind.lower(), None if is_own_namespace else workload.namespace)
-        ),
+        scheduler_id=str(JobId(name, kind.lower(), None if is_own_namespace else workload.namespace)),
         name=name,
         user=workload.namespace,
         state=state,
@@ -370,9 +348,7 @@ class JobLister:
             UnreachableError: The API server does not answer.
         """
         loaded = await asyncio.gather(*(self._load_kind(kind) for kind in KINDS))
-        results = [
-            (kind, result) for kind, result in zip(KINDS, loaded, strict=True) if result is not None
-        ]
+        results = [(kind, result) for kind, result in zip(KINDS, loaded, strict=True) if result is not None]
         jobs = [job for _, result in results for job in result.rows or ()]
         hidden_kinds = [result for _, result in results if result.rows is None]
         if results and len(hidden_kinds) == len(results):
@@ -397,9 +373,7 @@ def _list_kind(kind: RunKind) -> ListKind:
 def _hidden_notes(results: list[tuple[RunKind, ListResult[JobFacts]]]) -> list[str]:
     """Notes on hidden jobs: completely hidden kinds, and those readable only in the own namespace, grouped."""
     notes = [
-        hidden_note(f"{kind.name}s", str(result.missing_permission))
-        for kind, result in results
-        if result.rows is None
+        hidden_note(f"{kind.name}s", str(result.missing_permission)) for kind, result in results if result.rows is None
     ]
     missing_permissions = [
         result.missing_permission

@@ -15,12 +15,7 @@ from hyperpod_jlab.core.cluster import Queue, Quota, Resource
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli
 from hyperpod_jlab.engines.kubernetes.tables.devices import is_device, resources
-from hyperpod_jlab.engines.kubernetes.tables.lists import (
-    ListCache,
-    ListKind,
-    ListResult,
-    hidden_note,
-)
+from hyperpod_jlab.engines.kubernetes.tables.lists import ListCache, ListKind, ListResult, hidden_note
 
 GROUP = "kueue.x-k8s.io"
 VISIBILITY = "visibility.kueue.x-k8s.io"
@@ -127,19 +122,13 @@ class WorkloadRow:
 
 def local_queue(document: Mapping[str, Any]) -> LocalQueueRow:
     """The row of a LocalQueue."""
-    meta, spec, status = (
-        document["metadata"],
-        document.get("spec") or {},
-        document.get("status") or {},
-    )
+    meta, spec, status = (document["metadata"], document.get("spec") or {}, document.get("status") or {})
     stop_policy = spec.get("stopPolicy")
     return LocalQueueRow(
         namespace=str(meta.get("namespace", "")),
         name=str(meta["name"]),
         cluster_queue=str(spec.get("clusterQueue", "")),
-        problem=("Stopped", f"stopPolicy {stop_policy}")
-        if stop_policy in _STOP_POLICIES
-        else _inactive(status),
+        problem=("Stopped", f"stopPolicy {stop_policy}") if stop_policy in _STOP_POLICIES else _inactive(status),
         waiting=int(status.get("pendingWorkloads") or 0),
         running=int(status.get("reservingWorkloads") or 0),
     )
@@ -147,11 +136,7 @@ def local_queue(document: Mapping[str, Any]) -> LocalQueueRow:
 
 def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
     """The row of a ClusterQueue."""
-    meta, spec, status = (
-        document["metadata"],
-        document.get("spec") or {},
-        document.get("status") or {},
-    )
+    meta, spec, status = (document["metadata"], document.get("spec") or {}, document.get("status") or {})
     # Reserved quota counts, not only admitted: it is equally unavailable to others.
     used = {
         (str(flavor["name"]), str(resource["name"])): resource
@@ -163,11 +148,7 @@ def cluster_queue(document: Mapping[str, Any]) -> ClusterQueueRow:
         cohort=spec.get("cohort") or spec.get("cohortName") or None,
         problem=_inactive(status),
         quotas=tuple(
-            _quota(
-                str(flavor["name"]),
-                resource,
-                used.get((str(flavor["name"]), str(resource["name"])), {}),
-            )
+            _quota(str(flavor["name"]), resource, used.get((str(flavor["name"]), str(resource["name"])), {}))
             for group in spec.get("resourceGroups") or []
             for flavor in group.get("flavors") or []
             for resource in flavor.get("resources") or []
@@ -206,19 +187,10 @@ def conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def workload(document: Mapping[str, Any]) -> WorkloadRow:
     """The row of a Workload."""
-    meta, spec, status = (
-        document["metadata"],
-        document.get("spec") or {},
-        document.get("status") or {},
-    )
+    meta, spec, status = (document["metadata"], document.get("spec") or {}, document.get("status") or {})
     conditions_by_type = conditions(status)
-    reserved, evicted = (
-        conditions_by_type.get("QuotaReserved") or {},
-        conditions_by_type.get("Evicted") or {},
-    )
-    owner = next(
-        (owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")), None
-    )
+    reserved, evicted = (conditions_by_type.get("QuotaReserved") or {}, conditions_by_type.get("Evicted") or {})
+    owner = next((owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")), None)
     labels = meta.get("labels") or {}
     return WorkloadRow(
         namespace=str(meta.get("namespace", "")),
@@ -227,15 +199,11 @@ def workload(document: Mapping[str, Any]) -> WorkloadRow:
         job_uid=str(owner["uid"]) if owner else labels.get("kueue.x-k8s.io/job-uid"),
         queue=str(spec.get("queueName") or ""),
         priority=spec.get("priority"),
-        priority_class=spec.get("priorityClassName")
-        or (spec.get("priorityClassRef") or {}).get("name")
-        or None,
+        priority_class=spec.get("priorityClassName") or (spec.get("priorityClassRef") or {}).get("name") or None,
         state=_state(spec, conditions_by_type),
         reason=reserved.get("reason"),
         message=reserved.get("message"),
-        evicted=(str(evicted.get("reason") or ""), str(evicted.get("message") or ""))
-        if evicted
-        else None,
+        evicted=(str(evicted.get("reason") or ""), str(evicted.get("message") or "")) if evicted else None,
         requests=_requests(status),
         pods=sum(int(pod_set.get("count") or 0) for pod_set in spec.get("podSets") or []),
         created=meta.get("creationTimestamp"),
@@ -263,9 +231,7 @@ def _requests(status: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(total.items()))
 
 
-def available(
-    queue: ClusterQueueRow, quota: QuotaRow, queues: Iterable[ClusterQueueRow]
-) -> tuple[int, int]:
+def available(queue: ClusterQueueRow, quota: QuotaRow, queues: Iterable[ClusterQueueRow]) -> tuple[int, int]:
     """The available quota for a new workload now, and the maximum that one can ever get, in thousandths.
 
     Computed as in Kueue for a cohort without parents (pkg/cache/scheduler, resource_node.go): each
@@ -282,9 +248,7 @@ def available(
         if (peer_quota.flavor, peer_quota.resource) == (quota.flavor, quota.resource)
     ]
     shared_pool = sum(quota.lendable for quota in cohort_quotas)
-    shared_used = sum(
-        max(0, quota.used - (quota.nominal - quota.lendable)) for quota in cohort_quotas
-    )
+    shared_used = sum(max(0, quota.used - (quota.nominal - quota.lendable)) for quota in cohort_quotas)
     reserved = quota.nominal - quota.lendable
     free = max(0, reserved - quota.used) + max(0, shared_pool - shared_used)
     maximum = reserved + shared_pool
@@ -372,9 +336,7 @@ class KueueReader:
             notes.append(hidden_note("the queues' quotas", str(queues.missing_permission)))
         return KueueSnapshot(
             tuple(local_queues.rows or ()),
-            {queue_row.name: queue_row for queue_row in queues.rows}
-            if queues.rows is not None
-            else None,
+            {queue_row.name: queue_row for queue_row in queues.rows} if queues.rows is not None else None,
             tuple(notes),
             missing_permission=local_queues.missing_permission,
             visible_namespace=self._list_cache.namespace if local_queues.rows is not None else None,
@@ -409,18 +371,11 @@ class KueueReader:
             return None
         kind = ListKind(version, "localqueues")
         try:
-            response = await self._list_cache.object(
-                f"{kind.path(namespace)}/{queue}/pendingworkloads"
-            )
+            response = await self._list_cache.object(f"{kind.path(namespace)}/{queue}/pendingworkloads")
         except HyperpodError:  # an aggregated API: it may be down while everything else works
             return None
-        items = sorted(
-            response.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0)
-        )
-        return [
-            (str(item["metadata"].get("namespace", "")), str(item["metadata"]["name"]))
-            for item in items
-        ]
+        items = sorted(response.get("items") or [], key=lambda item: int(item.get("positionInLocalQueue") or 0))
+        return [(str(item["metadata"].get("namespace", "")), str(item["metadata"]["name"])) for item in items]
 
     async def choices(self) -> dict[str, list[str]]:
         """The choices for a spec: the namespace's queues, and the priority classes from high to low; what is not readable is left out."""
@@ -429,9 +384,7 @@ class KueueReader:
         if snapshot is not None and snapshot.local_queues:
             own_namespace = self._list_cache.namespace
             names["queue"] = sorted(
-                local_queue.name
-                for local_queue in snapshot.local_queues
-                if local_queue.namespace == own_namespace
+                local_queue.name for local_queue in snapshot.local_queues if local_queue.namespace == own_namespace
             )
         if classes:
             names["priority"] = sorted(classes, key=lambda name: (-classes[name], name))

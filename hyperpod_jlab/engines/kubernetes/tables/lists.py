@@ -95,9 +95,7 @@ def denied_error(kind: ListKind, namespace: str | None, subject: str) -> DeniedE
     """
     permission = permission_denied("list", kind.group_name, kind.resource, namespace)
     message = hidden_note(subject, permission_text(kind, namespace))
-    return DeniedError(
-        message, code=MISSING_PERMISSION, hint=permission.hint, detail=permission.detail
-    )
+    return DeniedError(message, code=MISSING_PERMISSION, hint=permission.hint, detail=permission.detail)
 
 
 class ListCache:
@@ -155,12 +153,8 @@ class ListCache:
                 continue
             missing_permission = permission_text(kind) if namespace is not None else None
             return ListResult(list(rows.values()), missing_permission)
-        if not await self._is_served(
-            kind
-        ):  # a missing permission is checked before the existence of the kind
-            raise NotFoundError(
-                f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind"
-            )
+        if not await self._is_served(kind):  # a missing permission is checked before the existence of the kind
+            raise NotFoundError(f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind")
         return ListResult(None, permission_text(kind, namespaces[-1]))
 
     async def _is_served(self, kind: ListKind) -> bool:
@@ -255,9 +249,7 @@ class Namespaces:
         self._connection = connection
         self._list_cache = list_cache
         self._usable_cache: Cache[str, bool] = Cache(_USABLE_TTL_S)
-        self._problem: Cache[None, str | None] = Cache(
-            lambda problem: 0.0 if problem else _EXISTS_TTL_S
-        )
+        self._problem: Cache[None, str | None] = Cache(lambda problem: 0.0 if problem else _EXISTS_TTL_S)
 
     async def problem(self) -> str | None:
         """Why the namespace of this cluster's runs is unusable; None when it is usable, or when this user may not check.
@@ -303,9 +295,7 @@ class Namespaces:
 
         checked = list(dict.fromkeys(names))[:_MAX_NAMESPACES]
         results = await asyncio.gather(*(check(name) for name in checked))
-        return frozenset(
-            name for name, is_allowed in zip(checked, results, strict=True) if is_allowed
-        )
+        return frozenset(name for name, is_allowed in zip(checked, results, strict=True) if is_allowed)
 
     async def _is_allowed(self, namespace: str) -> bool:
         permissions = await self._connection.permissions()

@@ -12,12 +12,7 @@ from hyperpod_jlab.engines.kubernetes.api.pod_state import parse_timestamp
 from hyperpod_jlab.engines.kubernetes.kinds.kind import CORDON_ANNOTATION
 from hyperpod_jlab.engines.kubernetes.submit.resources import milli, to_units
 from hyperpod_jlab.engines.kubernetes.tables.devices import find_model, resources
-from hyperpod_jlab.engines.kubernetes.tables.pods import (
-    PodRow,
-    group_by_node,
-    job_names,
-    sum_pod_requests,
-)
+from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, group_by_node, job_names, sum_pod_requests
 
 # --------------------------------------------------------------------------------------------------
 # A node's conditions, taints and labels as one of our states and a sentence. Pure.
@@ -94,10 +89,7 @@ def node_state(node: Mapping[str, Any], *, busy: bool) -> NodeState:
     meta, spec = node["metadata"], node.get("spec") or {}
     taints: Sequence[Mapping[str, Any]] = spec.get("taints") or []
     labels = meta.get("labels") or {}
-    conditions = {
-        str(condition["type"]): condition
-        for condition in (node.get("status") or {}).get("conditions") or []
-    }
+    conditions = {str(condition["type"]): condition for condition in (node.get("status") or {}).get("conditions") or []}
     if meta.get("deletionTimestamp"):
         return NodeState("powering-off", "it is being removed", meta["deletionTimestamp"])
     states = [
@@ -122,15 +114,9 @@ def _from_ready(
     since = ready_condition.get("lastTransitionTime")
     message = str(ready_condition.get("message") or ready_condition.get("reason") or "")[:_MAX_TEXT]
     if ready_condition.get("status") == "Unknown":
-        yield NodeState(
-            "not-answering",
-            "its kubelet stopped reporting: the node or its network is down",
-            since,
-        )
+        yield NodeState("not-answering", "its kubelet stopped reporting: the node or its network is down", since)
     elif ready_condition.get("status") != "True":
-        yield NodeState(
-            "down", f"it is not ready: {message}" if message else "it is not ready", since
-        )
+        yield NodeState("down", f"it is not ready: {message}" if message else "it is not ready", since)
     elif starting:
         yield NodeState("starting", f"its system pods are still starting ({', '.join(starting)})")
 
@@ -149,58 +135,43 @@ def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
 
 
 def _from_cordon(
-    spec: Mapping[str, Any],
-    taints: Sequence[Mapping[str, Any]],
-    busy: bool,
-    cordon_reason: str | None,
+    spec: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], busy: bool, cordon_reason: str | None
 ) -> Iterator[NodeState]:
     termination_reasons = [
         taint
         for taint in taints
-        if taint["key"] in _TERMINATION_TAINTS
-        and taint["key"] not in _SOFT
-        and taint.get("effect") != _PREFER
+        if taint["key"] in _TERMINATION_TAINTS and taint["key"] not in _SOFT and taint.get("effect") != _PREFER
     ]
     label = "draining" if busy else "drained"
     if termination_reasons:
         yield NodeState(
-            label,
-            _TERMINATION_TAINTS[termination_reasons[0]["key"]],
-            termination_reasons[0].get("timeAdded"),
+            label, _TERMINATION_TAINTS[termination_reasons[0]["key"]], termination_reasons[0].get("timeAdded")
         )
     if spec.get("unschedulable"):
         added = [taint for taint in taints if taint["key"] == "node.kubernetes.io/unschedulable"]
         since = added[0].get("timeAdded") if added else None
         text = "it is cordoned and accepts no new pods"
-        yield NodeState(
-            label, f"{text} ({cordon_reason[:_MAX_TEXT]})" if cordon_reason else text, since
-        )
+        yield NodeState(label, f"{text} ({cordon_reason[:_MAX_TEXT]})" if cordon_reason else text, since)
 
 
 def _from_pressure(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[NodeState]:
     for name, text in _PRESSURE.items():
         state = conditions.get(name)
         if state is not None and state.get("status") == "True":
-            yield NodeState(
-                "failing", f"{text}, so it accepts no new pods", state.get("lastTransitionTime")
-            )
+            yield NodeState("failing", f"{text}, so it accepts no new pods", state.get("lastTransitionTime"))
 
 
 _PREFER = "PreferNoSchedule"
 
 
-def _limits(
-    conditions: Mapping[str, Mapping[str, Any]], taints: Sequence[Mapping[str, Any]]
-) -> str | None:
+def _limits(conditions: Mapping[str, Mapping[str, Any]], taints: Sequence[Mapping[str, Any]]) -> str | None:
     """Notes on a node that accepts pods: its restrictions, and findings of other monitors."""
     parts = []
     blocking_taints = [format_taint(taint) for taint in taints if blocks_pods(taint)]
     if blocking_taints:
         parts.append(f"only for pods that tolerate {', '.join(blocking_taints)}")
     parts += [
-        f"{name} is {condition.get('status')}: {str(condition.get('message') or '')[:_MAX_TEXT]}".rstrip(
-            ": "
-        )
+        f"{name} is {condition.get('status')}: {str(condition.get('message') or '')[:_MAX_TEXT]}".rstrip(": ")
         for name, condition in conditions.items()
         if name not in _PRESSURE and name != "Ready" and _is_fault(name, condition)
     ]
@@ -210,11 +181,7 @@ def _limits(
 def blocks_pods(taint: Mapping[str, Any]) -> bool:
     """Whether a user's taint repels pods that do not tolerate it."""
     key = str(taint["key"])
-    return (
-        taint.get("effect") != _PREFER
-        and not key.startswith(_NODE_TAINT_PREFIX)
-        and key not in _SOFT
-    )
+    return taint.get("effect") != _PREFER and not key.startswith(_NODE_TAINT_PREFIX) and key not in _SOFT
 
 
 def format_taint(taint: Mapping[str, Any]) -> str:
@@ -311,9 +278,7 @@ class NodeRows:
         self._cached_rows: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
 
     @without_collections()
-    def convert(
-        self, nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str
-    ) -> list[Node]:
+    def convert(self, nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str) -> list[Node]:
         """The rows of the node table. The first call may be slow.
 
         Args:

@@ -94,10 +94,7 @@ _NORMAL_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 def _find_problem(status: Mapping[str, Any]) -> tuple[str, str] | None:
     """Why a pod does not run: a container's waiting reason, the last end of a restarting container, or why no node accepts it."""
-    containers = [
-        *(status.get("initContainerStatuses") or []),
-        *(status.get("containerStatuses") or []),
-    ]
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     for container in containers:
         waiting_state = (container.get("state") or {}).get("waiting") or {}
         if str(waiting_state.get("reason") or "") in _NORMAL_REASONS:

@@ -86,9 +86,7 @@ class KubernetesTables:
         Raises:
             DeniedError: The user may not read nodes.
         """
-        nodes, pods = await asyncio.gather(
-            self.list_cache.everywhere(NODES, node_facts), self.pods()
-        )
+        nodes, pods = await asyncio.gather(self.list_cache.everywhere(NODES, node_facts), self.pods())
         if nodes.rows is None:
             raise denied_error(NODES, None, "the cluster's nodes")
         pod_rows = pods.rows if pods.missing_permission is None else None
@@ -104,9 +102,7 @@ class KubernetesTables:
         result = await self.list_cache.everywhere(PODS, pod_row, fields=ACTIVE)
         if result.rows is None:
             return ListResult(None, result.missing_permission)
-        return ListResult(
-            [row for row in result.rows if row is not None], result.missing_permission
-        )
+        return ListResult([row for row in result.rows if row is not None], result.missing_permission)
 
     async def queues(self) -> Rows[Queue]:
         """Kueue's local queues; empty with a note without Kueue."""
@@ -114,9 +110,7 @@ class KubernetesTables:
         if snapshot is None:
             return Rows([], [_NO_KUEUE_NOTE])
         own_namespace = self._connection.namespace
-        other_namespaces = {local_queue.namespace for local_queue in snapshot.local_queues} - {
-            own_namespace
-        }
+        other_namespaces = {local_queue.namespace for local_queue in snapshot.local_queues} - {own_namespace}
         usable_namespaces = await self._namespaces.filter_usable(sorted(other_namespaces))
         rows = await asyncio.to_thread(
             queue_rows, snapshot.local_queues, snapshot.queues, own_namespace, usable_namespaces
@@ -129,9 +123,7 @@ class KubernetesTables:
         Raises:
             DeniedError: The user may read none.
         """
-        results, pods, workloads = await asyncio.gather(
-            self.job_lister.load(), self.pods(), self.kueue.workloads()
-        )
+        results, pods, workloads = await asyncio.gather(self.job_lister.load(), self.pods(), self.kueue.workloads())
         context = JobContext(
             namespace=self._connection.namespace,
             current_user=this_user(),
@@ -146,22 +138,15 @@ class KubernetesTables:
     async def choices(self) -> dict[str, list[str]]:
         """The choices for a spec, within the user's permissions: the namespace's queues, priority classes, namespaces, instance types and groups."""
         queues, namespaces, nodes = await asyncio.gather(
-            self.kueue.choices(),
-            self._namespaces.names(),
-            self.list_cache.everywhere(NODES, node_facts),
+            self.kueue.choices(), self._namespaces.names(), self.list_cache.everywhere(NODES, node_facts)
         )
         facts = nodes.rows or []
         extra_choices = {
             "kubernetes.namespace": namespaces or (),
             "resources.instance_type": {fact.instance_type for fact in facts if fact.instance_type},
-            "resources.instance_group": {
-                fact.instance_group for fact in facts if fact.instance_group
-            },
+            "resources.instance_group": {fact.instance_group for fact in facts if fact.instance_group},
         }
-        return {
-            **queues,
-            **{field: sorted(names) for field, names in extra_choices.items() if names},
-        }
+        return {**queues, **{field: sorted(names) for field, names in extra_choices.items() if names}}
 
 
 async def _rows_or_denied(rows: Awaitable[Rows[Row]]) -> Rows[Row] | DeniedError:

@@ -20,9 +20,7 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
 # Why no node accepts a pod: the scheduler's summary over all nodes, parsed and explained.
 
 _HEAD = re.compile(r"^0/(?P<nodes>\d+) nodes are available: ?(?P<rest>.*)$", re.DOTALL)
-_PREEMPTION_TAIL = re.compile(
-    r"\.? (?:preemption: |no new claims to (?:de)?allocate|not found$).*$", re.DOTALL
-)
+_PREEMPTION_TAIL = re.compile(r"\.? (?:preemption: |no new claims to (?:de)?allocate|not found$).*$", re.DOTALL)
 _PART = re.compile(r"(\d+) (.+?)(?=, \d+ |$)", re.DOTALL)
 _TAINT = re.compile(r"untolerated taint(?:\(s\))? \{?([^:}]+)(?:: ?([^}]*))?\}?")
 
@@ -60,28 +58,17 @@ _PARTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"node\(s\) didn't have free ports"), "have its port in use"),
     (re.compile(r"Too many pods"), "have reached their limit of pods"),
     (
-        re.compile(
-            r"node\(s\) had volume node affinity conflict|node\(s\) had no available volume"
-        ),
+        re.compile(r"node\(s\) had volume node affinity conflict|node\(s\) had no available volume"),
         "cannot reach its volume (it is bound to another zone or node)",
     ),
     (re.compile(r"node\(s\) exceed max volume count"), "have reached their limit of volumes"),
-    (
-        re.compile(r"node\(s\) didn't find available persistent volumes"),
-        "have no volume that matches its claim",
-    ),
+    (re.compile(r"node\(s\) didn't find available persistent volumes"), "have no volume that matches its claim"),
     (
         re.compile(r"node\(s\) didn't match pod topology spread constraints"),
         "would put too many of its pods into one topology domain",
     ),
-    (
-        re.compile(r"node\(s\) didn't (?:match|satisfy) .*anti-affinity"),
-        "have pods that its anti-affinity excludes",
-    ),
-    (
-        re.compile(r"node\(s\) didn't match pod affinity"),
-        "do not have the pods that its affinity requires",
-    ),
+    (re.compile(r"node\(s\) didn't (?:match|satisfy) .*anti-affinity"), "have pods that its anti-affinity excludes"),
+    (re.compile(r"node\(s\) didn't match pod affinity"), "do not have the pods that its affinity requires"),
     (re.compile(r"Preemption is not helpful"), ""),
 )
 
@@ -125,11 +112,7 @@ def explain_scheduling(message: str) -> tuple[str, str] | None:
         return "no_nodes", "the cluster has no nodes now; ask your cluster administrator"
     parts_text = _PREEMPTION_TAIL.sub("", head["rest"]).rstrip(". ")
     parts = [(int(count), text) for count, text in _PART.findall(parts_text)]
-    explained_parts = [
-        f"{count} {_inflect(count, phrase)}"
-        for count, text in parts
-        if (phrase := _explain_part(text))
-    ]
+    explained_parts = [f"{count} {_inflect(count, phrase)}" for count, text in parts if (phrase := _explain_part(text))]
     if not explained_parts:
         return None
     insufficient = [text for _, text in parts if text.startswith("Insufficient ")]
@@ -139,21 +122,11 @@ def explain_scheduling(message: str) -> tuple[str, str] | None:
         else "list nodes with: hpj nodes"
     )
     nodes = head["nodes"]
-    none = (
-        "the only node cannot run it now"
-        if nodes == "1"
-        else f"none of {nodes} nodes can run it now"
-    )
+    none = "the only node cannot run it now" if nodes == "1" else f"none of {nodes} nodes can run it now"
     return "unschedulable", f"{none}: {'; '.join(explained_parts)}; {advice}"
 
 
-_SINGULAR = {
-    "have ": "has ",
-    "are ": "is ",
-    "do ": "does ",
-    "keep ": "keeps ",
-    "report: ": "reports: ",
-}
+_SINGULAR = {"have ": "has ", "are ": "is ", "do ": "does ", "keep ": "keeps ", "report: ": "reports: "}
 
 
 def _inflect(count: int, phrase: str) -> str:
@@ -237,8 +210,7 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         _PULL,
-        _IMAGE
-        + r".*(?:connection refused|no such host|i/o timeout|deadline exceeded|no route to host|50\d )",
+        _IMAGE + r".*(?:connection refused|no such host|i/o timeout|deadline exceeded|no route to host|50\d )",
         "image_registry",
         "the nodes cannot reach the registry of {image}: check the name of the image, or ask your cluster administrator; the pull is "
         "retried",
@@ -298,12 +270,7 @@ _RULES: tuple[_Rule, ...] = (
         "runs_as_root",
         "the image runs as root, which the namespace or the job forbids: use an image with another user, or set runAsUser with a patch",
     ),
-    _rule(
-        "CreateContainerConfigError",
-        r"(?P<said>.*)",
-        "container_config",
-        "its container cannot be created: {said}",
-    ),
+    _rule("CreateContainerConfigError", r"(?P<said>.*)", "container_config", "its container cannot be created: {said}"),
     _rule(
         "StartError ContainerCannotRun RunContainerError CreateContainerError Failed",
         r'exec: "(?P<program>[^"]+)": .*(?:no such file|not found)',
@@ -362,21 +329,14 @@ _RULES: tuple[_Rule, ...] = (
         "partition",
     ),
     _rule("Evicted", r"(?P<said>.*)", "evicted", "it was evicted: {said}"),
-    _rule(
-        "Preempted PreemptionByScheduler",
-        "",
-        "preempted",
-        "a pod with a higher priority preempted it",
-    ),
+    _rule("Preempted PreemptionByScheduler", "", "preempted", "a pod with a higher priority preempted it"),
     _rule(
         "TaintManagerEviction DeletionByTaintManager NodeLost NodeNotReady",
         "",
         "node_lost",
         "its node does not respond, or is being removed",
     ),
-    _rule(
-        "NodeShutdown Terminated TerminationByKubelet", "", "node_lost", "its node is shutting down"
-    ),
+    _rule("NodeShutdown Terminated TerminationByKubelet", "", "node_lost", "its node is shutting down"),
     _rule("DeadlineExceeded", "", "time_limit", "it reached its time limit"),
     _rule(
         "CrashLoopBackOff BackOff",
@@ -452,10 +412,7 @@ def explain_reason(reason: str, message: str) -> PodReason:
             continue
         rule_match = rule.pattern.search(message)
         if rule_match is not None:
-            groups = {
-                name: (text or "").strip()[:_MAX_MESSAGE]
-                for name, text in rule_match.groupdict().items()
-            }
+            groups = {name: (text or "").strip()[:_MAX_MESSAGE] for name, text in rule_match.groupdict().items()}
             return PodReason(rule.code, rule.message.format(**groups))
     message_text = f"{reason}: {message[:_MAX_MESSAGE]}" if message else reason
     return PodReason(reason, f"Kubernetes reports: {message_text}")
@@ -471,9 +428,7 @@ def find_problem(pods: Iterable[PodRow]) -> PodReason | None:
     for pod in troubled:
         pod_reason = explain_reason(*(pod.problem or ("", "")))
         counts[pod_reason] = counts.get(pod_reason, 0) + 1
-    first = max(
-        counts, key=lambda pod_reason: (counts[pod_reason], pod_reason.code != "unschedulable")
-    )
+    first = max(counts, key=lambda pod_reason: (counts[pod_reason], pod_reason.code != "unschedulable"))
     return PodReason(first.code, _count_message(first.message, counts[first], pod_list))
 
 
@@ -502,11 +457,7 @@ _KUEUE_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
             "less, or use another queue"
         ),
     ),
-    (
-        _UNUSED,
-        "quota",
-        "the quota of its queue is in use: {more} more {resource} must become free (flavor {flavor})",
-    ),
+    (_UNUSED, "quota", "the quota of its queue is in use: {more} more {resource} must become free (flavor {flavor})"),
     (
         re.compile(r"LocalQueue (?P<name>\S+) doesn't exist"),
         "unknown_queue",
@@ -548,9 +499,7 @@ _KUEUE_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "it starts as soon as {count} workloads with a lower priority are preempted",
     ),
     (
-        re.compile(
-            r"topology \"(?P<topology>[^\"]+)\" .*?fit.*?(?P<pods>\d+) (?:of|out of)? ?(?:the )?(?P<all>\d*)"
-        ),
+        re.compile(r"topology \"(?P<topology>[^\"]+)\" .*?fit.*?(?P<pods>\d+) (?:of|out of)? ?(?:the )?(?P<all>\d*)"),
         "topology",
         "its pods do not fit into the requested topology ({topology}); wait, or request the topology as a preference only",
     ),
@@ -574,21 +523,14 @@ _EVICTED = {
 def explain_workload(workload: WorkloadRow) -> PodReason:
     """Why a workload waits."""
     if workload.state == "off":
-        return PodReason(
-            "held",
-            "it is held in Kueue (its workload is not active); release it to let it start",
-        )
+        return PodReason("held", "it is held in Kueue (its workload is not active); release it to let it start")
     message = workload.message or ""
     eviction_code = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
     for pattern, code, phrase in _KUEUE_RULES:
         match = pattern.search(message)
         if match is not None:
-            message_text = phrase.format(
-                **{name: text or "" for name, text in match.groupdict().items()}
-            )
-            return PodReason(
-                code, f"{message_text} (before, {eviction_code})" if eviction_code else message_text
-            )
+            message_text = phrase.format(**{name: text or "" for name, text in match.groupdict().items()})
+            return PodReason(code, f"{message_text} (before, {eviction_code})" if eviction_code else message_text)
     if eviction_code is not None:
         return PodReason("preempted", f"it is waiting to restart: {eviction_code}")
     if not message:
@@ -600,13 +542,7 @@ def explain_workload(workload: WorkloadRow) -> PodReason:
 # The latest events of objects, from the cluster's controllers.
 
 _IGNORED_REASONS = frozenset(
-    {
-        "SetPodTemplateRestartPolicy",
-        "FailedToUpdateEndpoint",
-        "FailedToUpdateEndpointSlices",
-        "Unhealthy",
-        "CgroupV1",
-    }
+    {"SetPodTemplateRestartPolicy", "FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices", "Unhealthy", "CgroupV1"}
 )
 """Warnings that do not keep anything from running."""
 
@@ -638,18 +574,12 @@ async def list_warnings(client: KubeClient, namespace: str, uids: Sequence[str])
     for uid in uids:
         selector = f"involvedObject.uid={uid},type=Warning"
         try:
-            response = await client.get(
-                f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector, limit="50"
-            )
+            response = await client.get(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector, limit="50")
         except (DeniedError, NotFoundError):
             return []
         events += [_event(item) for item in response.get("items") or []]
     warnings = [event for event in events if event.reason not in _IGNORED_REASONS]
-    return sorted(
-        warnings,
-        key=lambda event: (event.time, event.reason not in _LOW_PRIORITY_REASONS),
-        reverse=True,
-    )
+    return sorted(warnings, key=lambda event: (event.time, event.reason not in _LOW_PRIORITY_REASONS), reverse=True)
 
 
 def _event(item: Mapping[str, Any]) -> Event:
@@ -660,6 +590,4 @@ def _event(item: Mapping[str, Any]) -> Event:
         or item.get("eventTime")
         or (item.get("metadata") or {}).get("creationTimestamp")
     )
-    return Event(
-        str(item.get("reason") or ""), str(item.get("message") or ""), str(timestamp or "")
-    )
+    return Event(str(item.get("reason") or ""), str(item.get("message") or ""), str(timestamp or ""))

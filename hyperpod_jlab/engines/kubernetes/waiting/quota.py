@@ -16,12 +16,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import PRIORITY_LABEL, QUEUE_LA
 from hyperpod_jlab.engines.kubernetes.submit.render import LABEL_FIELDS, node_selector
 from hyperpod_jlab.engines.kubernetes.submit.resources import GPU, milli, resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import list_pod_groups
-from hyperpod_jlab.engines.kubernetes.tables.kueue import (
-    ClusterQueueRow,
-    KueueSnapshot,
-    LocalQueueRow,
-    closed_reason,
-)
+from hyperpod_jlab.engines.kubernetes.tables.kueue import ClusterQueueRow, KueueSnapshot, LocalQueueRow, closed_reason
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.view import KubernetesTables
@@ -65,14 +60,10 @@ class RequestedResources:
         return "leave out --queue"
 
 
-def requested_by_spec(
-    spec: JobSpec, instance_type: InstanceType | None, *, hyperpod: bool
-) -> RequestedResources:
+def requested_by_spec(spec: JobSpec, instance_type: InstanceType | None, *, hyperpod: bool) -> RequestedResources:
     """A spec's requests, with the facts about its instance type; on HyperPod for healthy nodes."""
     amounts = {name: milli(text) for name, text in resources(spec, instance_type).items()}
-    what_if_request = QuotaRequest(
-        spec.resources.nodes, amounts, node_selector(spec, hyperpod=hyperpod)
-    )
+    what_if_request = QuotaRequest(spec.resources.nodes, amounts, node_selector(spec, hyperpod=hyperpod))
     return RequestedResources((what_if_request,), spec.queue, spec.priority)
 
 
@@ -132,19 +123,13 @@ async def manifest_findings(tables: KubernetesTables, document: Mapping[str, Any
     Raises:
         UnreachableError: The cluster does not answer.
     """
-    return await _findings(
-        tables, str(document["metadata"]["namespace"]), requested_by_manifest(document)
-    )
+    return await _findings(tables, str(document["metadata"]["namespace"]), requested_by_manifest(document))
 
 
-async def _findings(
-    tables: KubernetesTables, namespace: str, requested: RequestedResources
-) -> list[Finding]:
+async def _findings(tables: KubernetesTables, namespace: str, requested: RequestedResources) -> list[Finding]:
     try:
         kueue, priorities, nodes = await asyncio.gather(
-            tables.kueue.load(),
-            tables.kueue.priority_classes(),
-            tables.list_cache.everywhere(NODES, node_facts),
+            tables.kueue.load(), tables.kueue.priority_classes(), tables.list_cache.everywhere(NODES, node_facts)
         )
     except UnreachableError:
         raise
@@ -165,9 +150,7 @@ def _unused_gpus(requested: RequestedResources, nodes: Sequence[NodeFacts]) -> I
     if requested.manifest or any(part.accelerator for part in requested.parts):
         return
     candidates = [
-        node
-        for node in nodes
-        if all(part.labels.items() <= dict(node.labels).items() for part in requested.parts)
+        node for node in nodes if all(part.labels.items() <= dict(node.labels).items() for part in requested.parts)
     ]
     counts = [dict(node.allocatable).get(GPU, 0) // 1000 for node in candidates]
     if counts and min(counts) > 0:
@@ -207,11 +190,7 @@ def _queue(requested: RequestedResources, context: QuotaContext) -> Iterator[Fin
 def _unknown_queue(
     requested: RequestedResources, name: str, context: QuotaContext, kueue: KueueSnapshot
 ) -> Iterator[Finding]:
-    own_queues = [
-        local_queue.name
-        for local_queue in kueue.local_queues
-        if local_queue.namespace == context.namespace
-    ]
+    own_queues = [local_queue.name for local_queue in kueue.local_queues if local_queue.namespace == context.namespace]
     missing_permission = kueue.missing_permission_in(context.namespace)
     if missing_permission is not None:
         yield Finding(
@@ -227,29 +206,20 @@ def _unknown_queue(
         level="error",
         code="unknown_queue",
         message=f"queue '{name[:60]}' not found in the namespace {context.namespace}: the run would wait forever",
-        hint=nearest_hint(name[:60], own_queues)
-        or f"{requested.without_queue_note}: the namespace has no queues",
+        hint=nearest_hint(name[:60], own_queues) or f"{requested.without_queue_note}: the namespace has no queues",
         field=requested.field("queue"),
     )
 
 
 def _quota(
-    requested: RequestedResources,
-    local: LocalQueueRow,
-    queue: ClusterQueueRow,
-    kueue: KueueSnapshot,
+    requested: RequestedResources, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSnapshot
 ) -> Iterator[Finding]:
     """A request above the queue's maximum: its own quota and what it may borrow."""
     if not queue.quotas:
         return
     headroom = compute_headroom(queue, (kueue.queues or {}).values(), ignore_usage=True)
     excess = next(
-        (
-            excess_text
-            for part in requested.parts
-            if (excess_text := _find_excess(part, headroom, local))
-        ),
-        None,
+        (excess_text for part in requested.parts if (excess_text := _find_excess(part, headroom, local))), None
     )
     if excess is None and len(requested.parts) > 1:  # different pods may have different flavors
         excess = _find_excess(_merge_parts(requested.parts), _merge_flavors(headroom), local)
@@ -271,17 +241,11 @@ def _find_excess(
     if headroom.nodes(what_if_request.per_pod) >= what_if_request.nodes:
         return None
     # What is insufficient in the flavor that gives most.
-    best_flavor = max(
-        headroom.by_flavor.values(),
-        key=lambda available: _capacity_share(what_if_request, available),
-    )
+    best_flavor = max(headroom.by_flavor.values(), key=lambda available: _capacity_share(what_if_request, available))
     for name, quantity in what_if_request.per_pod.items():
         available = best_flavor.get(name)
         if available is None and quantity:
-            return (
-                name,
-                f"the queue {local.name} has no quota for {name}, so a run that requests it never starts",
-            )
+            return (name, f"the queue {local.name} has no quota for {name}, so a run that requests it never starts")
         if available is not None and quantity * what_if_request.nodes > available:
             return (
                 name,
@@ -321,9 +285,7 @@ def _capacity_share(what_if_request: QuotaRequest, available: Mapping[str, int])
 
 
 def _field(resource: str) -> str:
-    return {"cpu": "resources.cpus", "memory": "resources.memory"}.get(
-        resource, "resources.gpus_per_node"
-    )
+    return {"cpu": "resources.cpus", "memory": "resources.memory"}.get(resource, "resources.gpus_per_node")
 
 
 def _priority(requested: RequestedResources, context: QuotaContext) -> Iterator[Finding]:
@@ -345,11 +307,7 @@ def _nodes(requested: RequestedResources, nodes: Sequence[NodeFacts] | None) -> 
     infeasible = next((result for result in results if result is not None), None)
     if infeasible is None:
         return
-    field = (
-        _field(infeasible.resource or "")
-        if infeasible.label is None
-        else LABEL_FIELDS.get(infeasible.label)
-    )
+    field = _field(infeasible.resource or "") if infeasible.label is None else LABEL_FIELDS.get(infeasible.label)
     yield Finding(
         level="warning" if infeasible.may_be_added else "error",
         code="too_large" if infeasible.label is None else "no_such_node",

@@ -13,12 +13,7 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.submit.sent import Sent, read_sent
 from hyperpod_jlab.engines.kubernetes.tables.devices import accelerators, requested_resources
 from hyperpod_jlab.engines.kubernetes.tables.jobs import JobFacts
-from hyperpod_jlab.engines.kubernetes.tables.kueue import (
-    KueueReader,
-    KueueSnapshot,
-    WorkloadRow,
-    closed_reason,
-)
+from hyperpod_jlab.engines.kubernetes.tables.kueue import KueueReader, KueueSnapshot, WorkloadRow, closed_reason
 from hyperpod_jlab.engines.kubernetes.tables.lists import NODES
 from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
@@ -52,9 +47,7 @@ Name = tuple[str, str]
 """Namespace and name of a workload."""
 
 
-def full_queue_order(
-    reported: Sequence[Name], waiting_workloads: Sequence[WorkloadRow]
-) -> list[Name]:
+def full_queue_order(reported: Sequence[Name], waiting_workloads: Sequence[WorkloadRow]) -> list[Name]:
     """The order of a queue as Kueue reports it, with the workloads that it leaves out at the moment.
 
     While Kueue evaluates a workload, several times a second, the visibility API omits it. It is
@@ -103,9 +96,7 @@ class _JobState:
     request: QuotaRequest
 
 
-async def explain(
-    tables: KubernetesTables, bundle: BundleReader, observation: Observation | None
-) -> WaitReason:
+async def explain(tables: KubernetesTables, bundle: BundleReader, observation: Observation | None) -> WaitReason:
     """Why a run waits.
 
     Args:
@@ -117,9 +108,7 @@ async def explain(
         UnreachableError: The API server does not answer.
     """
     base_reason = WaitReason(
-        bundle.run_id,
-        observation.reason if observation else None,
-        observation.reason_code if observation else None,
+        bundle.run_id, observation.reason if observation else None, observation.reason_code if observation else None
     )
     try:
         sent = await asyncio.to_thread(read_sent, bundle)
@@ -149,14 +138,7 @@ async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
     except DeniedError:  # nothing is readable
         return None
     job_key = (sent.kind.name, sent.namespace, sent.name)
-    job = next(
-        (
-            job_row
-            for job_row in jobs.jobs
-            if (job_row.kind, job_row.namespace, job_row.name) == job_key
-        ),
-        None,
-    )
+    job = next((job_row for job_row in jobs.jobs if (job_row.kind, job_row.namespace, job_row.name) == job_key), None)
     if job is None:
         return None
     own_pods = tuple(
@@ -173,24 +155,16 @@ async def _load_state(tables: KubernetesTables, sent: Sent) -> _JobState | None:
         pods=pods.rows if pods.missing_permission is None else None,
         nodes=nodes.rows,
         kueue=kueue,
-        workload=next(
-            (workload for workload in workload_list if workload.job_uid == job.uid), None
-        ),
+        workload=next((workload for workload in workload_list if workload.job_uid == job.uid), None),
         workloads=workload_list,
-        request=QuotaRequest(
-            count, {name: quantity // count for name, quantity in job.requests}, job.selector_labels
-        ),
+        request=QuotaRequest(count, {name: quantity // count for name, quantity in job.requests}, job.selector_labels),
     )
 
 
 def _suspended_reason(job_state: _JobState) -> PodReason:
     if job_state.job.queue is None:
         return PodReason("held", "it is suspended: it starts when it is released")
-    local = (
-        job_state.kueue.local(job_state.job.namespace, job_state.job.queue)
-        if job_state.kueue
-        else None
-    )
+    local = job_state.kueue.local(job_state.job.namespace, job_state.job.queue) if job_state.kueue else None
     if job_state.kueue is not None and local is None and job_state.kueue.local_queues:
         return PodReason(
             "unknown_queue",
@@ -227,9 +201,7 @@ async def _explain_queued(
             wait_reason,
             position=position + 1,
             counted=f"waiting jobs in the queue {workload.queue}, in the order of Kueue",
-            ahead=tuple(
-                _display_name(job_state, name_ahead) for name_ahead in line[:position][:_MAX_NAMES]
-            ),
+            ahead=tuple(_display_name(job_state, name_ahead) for name_ahead in line[:position][:_MAX_NAMES]),
         )
     if pod_reason.code not in {"quota", "queued", "preempting", "preempted", "never_fits"}:
         return wait_reason
@@ -251,9 +223,7 @@ def _queue_reason(job_state: _JobState, workload: WorkloadRow) -> PodReason:
     if pod_reason.code == "queue_stopped" and job_state.kueue is not None and local is not None:
         closed = closed_reason(local, job_state.kueue.cluster_queue_of(local))
         if closed is not None:
-            return PodReason(
-                pod_reason.code, f"its queue {workload.queue} starts no jobs now: {closed}"
-            )
+            return PodReason(pod_reason.code, f"its queue {workload.queue} starts no jobs now: {closed}")
     return pod_reason
 
 
@@ -289,11 +259,7 @@ def _list_admitted(job_state: _JobState, workload: WorkloadRow) -> list[Workload
     rows = []
     for queue_workload in job_state.workloads:
         other_queue = job_state.kueue.local(queue_workload.namespace, queue_workload.queue)
-        if (
-            queue_workload.state == "admitted"
-            and other_queue is not None
-            and other_queue.cluster_queue in queue_names
-        ):
+        if queue_workload.state == "admitted" and other_queue is not None and other_queue.cluster_queue in queue_names:
             rows.append(queue_workload)
     return rows
 
@@ -322,16 +288,11 @@ def _sum_holders(job_state: _JobState, rows: Sequence[WorkloadRow]) -> tuple[Hol
         holder = holders.get(user, Holder(user))
         holders[user] = Holder(
             user,
-            accelerators=holder.accelerators
-            + accelerators(requested_resources(workload_row.requests)),
+            accelerators=holder.accelerators + accelerators(requested_resources(workload_row.requests)),
             nodes=holder.nodes + workload_row.pods,
             jobs=holder.jobs + 1,
         )
-    return tuple(
-        sorted(
-            holders.values(), key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user)
-        )
-    )
+    return tuple(sorted(holders.values(), key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user)))
 
 
 def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternatives:
@@ -349,17 +310,10 @@ def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternati
         headroom = compute_headroom(queue, all_queues)
         if local.name == workload.queue:
             alternatives = smaller(job_state.request, free, headroom)
-            changes, try_count = (
-                [*changes, *alternatives.changes],
-                try_count + alternatives.try_count,
-            )
+            changes, try_count = ([*changes, *alternatives.changes], try_count + alternatives.try_count)
         else:
             try_count += 1
-            fitting_nodes = (
-                sum(_node_fits(job_state, node_free) for node_free in free)
-                if free is not None
-                else None
-            )
+            fitting_nodes = sum(_node_fits(job_state, node_free) for node_free in free) if free is not None else None
             has_headroom = headroom.nodes(job_state.request.per_pod) >= job_state.request.nodes
             if has_headroom and (fitting_nodes is None or fitting_nodes >= job_state.request.nodes):
                 text = f"in the queue {local.name} (--queue {local.name})"
@@ -368,9 +322,7 @@ def _find_alternatives(job_state: _JobState, workload: WorkloadRow) -> Alternati
 
 
 def _node_fits(job_state: _JobState, free: Mapping[str, int]) -> bool:
-    return all(
-        free.get(name, 0) >= quantity for name, quantity in job_state.request.per_pod.items()
-    )
+    return all(free.get(name, 0) >= quantity for name, quantity in job_state.request.per_pod.items())
 
 
 def _free_resources(job_state: _JobState) -> list[dict[str, int]] | None:
@@ -383,9 +335,7 @@ def _free_resources(job_state: _JobState) -> list[dict[str, int]] | None:
 # on the nodes
 
 
-async def _explain_on_nodes(
-    tables: KubernetesTables, base_reason: WaitReason, job_state: _JobState
-) -> WaitReason:
+async def _explain_on_nodes(tables: KubernetesTables, base_reason: WaitReason, job_state: _JobState) -> WaitReason:
     """Why its pods do not run."""
     pod_reason = find_problem(job_state.own_pods) or await _reason_from_events(tables, job_state)
     infeasible = find_infeasible(job_state.request, job_state.nodes or ())
@@ -393,9 +343,7 @@ async def _explain_on_nodes(
         pod_reason = _infeasible_reason(infeasible)
     if pod_reason is None:
         return replace(base_reason, reason=base_reason.reason or _starting_text(job_state))
-    wait_reason = replace(
-        base_reason, reason=_gang_text(job_state, pod_reason.message), reason_code=pod_reason.code
-    )
+    wait_reason = replace(base_reason, reason=_gang_text(job_state, pod_reason.message), reason_code=pod_reason.code)
     if pod_reason.code not in {"unschedulable", "never_fits"}:
         return wait_reason
     free = _free_resources(job_state)
@@ -417,9 +365,7 @@ def _infeasible_reason(infeasible: Infeasible) -> PodReason:
         return PodReason("no_such_node", f"{infeasible.message}: it waits until one is added")
     if infeasible.may_be_added:
         return PodReason("unschedulable", f"{infeasible.message}: it waits until one is added")
-    return PodReason(
-        "never_fits", f"{infeasible.message}, so it waits forever: cancel it and request less"
-    )
+    return PodReason("never_fits", f"{infeasible.message}, so it waits forever: cancel it and request less")
 
 
 def _starting_text(job_state: _JobState) -> str:
@@ -443,9 +389,7 @@ async def _reason_from_events(tables: KubernetesTables, job_state: _JobState) ->
     pod_uids = [pod.uid for pod in job_state.own_pods][:_MAX_EVENT_PODS]
     with contextlib.suppress(DeniedError):
         client = await tables.client()
-        warnings = await list_warnings(
-            client, job_state.job.namespace, [job_state.job.uid, *pod_uids]
-        )
+        warnings = await list_warnings(client, job_state.job.namespace, [job_state.job.uid, *pod_uids])
         if warnings:
             return explain_reason(warnings[0].reason, warnings[0].message)
     return None
@@ -456,9 +400,7 @@ async def _reason_from_events(tables: KubernetesTables, job_state: _JobState) ->
 # a user suspended it (research); its workload does.
 
 
-async def add_queue_reasons(
-    kueue: KueueReader, observations: Mapping[str, Observation]
-) -> dict[str, Observation]:
+async def add_queue_reasons(kueue: KueueReader, observations: Mapping[str, Observation]) -> dict[str, Observation]:
     """The observations, with Kueue's reasons for suspended runs; unchanged when Kueue does not answer.
 
     Args:
@@ -473,9 +415,7 @@ async def add_queue_reasons(
     except HyperpodError:
         return result
     rows = (workloads.rows or ()) if workloads is not None else ()
-    workloads_by_job = {
-        row.owner[1]: row for row in rows if row.owner and row.state in {"waiting", "off"}
-    }
+    workloads_by_job = {row.owner[1]: row for row in rows if row.owner and row.state in {"waiting", "off"}}
     for run_id, observation in observations.items():
         row = workloads_by_job.get(observation.scheduler_id or "")
         if row is not None and _may_be_queued(observation):
@@ -489,6 +429,4 @@ def _may_be_queued(observation: Observation) -> bool:
 
 def _add_reason(observation: Observation, row: WorkloadRow) -> Observation:
     workload_reason = explain_workload(row)
-    return observation.model_copy(
-        update={"reason": workload_reason.message, "reason_code": workload_reason.code}
-    )
+    return observation.model_copy(update={"reason": workload_reason.message, "reason_code": workload_reason.code})

@@ -17,11 +17,7 @@ from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, group_by_node, 
 _UNLIMITED = 1_000_000
 _MAX_BLOCKERS = 20
 
-_AUTOSCALER_LABELS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-)
+_AUTOSCALER_LABELS = ("karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool")
 """Labels of nodes that an autoscaler adds and removes: more may be added."""
 
 
@@ -55,9 +51,7 @@ def fits(per_pod: Mapping[str, int], free: Mapping[str, int]) -> bool:
     return all(free.get(name, 0) >= quantity for name, quantity in per_pod.items())
 
 
-def free_nodes(
-    nodes: Iterable[NodeFacts], pods: Iterable[PodRow], labels: Mapping[str, str]
-) -> list[dict[str, int]]:
+def free_nodes(nodes: Iterable[NodeFacts], pods: Iterable[PodRow], labels: Mapping[str, str]) -> list[dict[str, int]]:
     """The free resources of each node that accepts pods and has these labels."""
     pods_by_node = group_by_node(pods)
     free_by_node = []
@@ -66,9 +60,7 @@ def free_nodes(
         if node.tainted or node.state(node_pods).label in UNUSABLE or not _matches(node, labels):
             continue
         used_amounts = sum_pod_requests(node_pods)
-        free_by_node.append(
-            {name: quantity - used_amounts.get(name, 0) for name, quantity in node.allocatable}
-        )
+        free_by_node.append({name: quantity - used_amounts.get(name, 0) for name, quantity in node.allocatable})
     return free_by_node
 
 
@@ -113,38 +105,24 @@ def find_infeasible(request: QuotaRequest, nodes: Sequence[NodeFacts]) -> Infeas
     if missing_resource is None:
         return Infeasible("no node has all resources that it requests per node", has_autoscaler)
     name, max_available = missing_resource
-    node_labels = (
-        f"no node has more than {format_amount(name, max_available)}"
-        if max_available
-        else "no node has any"
-    )
+    node_labels = f"no node has more than {format_amount(name, max_available)}" if max_available else "no node has any"
     requested_text = format_amount(name, request.per_pod[name])
-    return Infeasible(
-        f"it requests {requested_text} on each node, but {node_labels}",
-        has_autoscaler,
-        resource=name,
-    )
+    return Infeasible(f"it requests {requested_text} on each node, but {node_labels}", has_autoscaler, resource=name)
 
 
 def _no_matching_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> Infeasible:
     """The cause for a label that no node has; if each label is on some node, for all of them together."""
     missing_labels = {
-        name: value
-        for name, value in labels.items()
-        if not any(dict(node.labels).get(name) == value for node in nodes)
+        name: value for name, value in labels.items() if not any(dict(node.labels).get(name) == value for node in nodes)
     }
     labels_text = ", ".join(f"{name}={value}" for name, value in (missing_labels or labels).items())
     label_noun = "labels" if len(missing_labels or labels) > 1 else "label"
     return Infeasible(
-        f"no node has the {label_noun} {labels_text}",
-        may_be_added=True,
-        label=next(iter(missing_labels or labels)),
+        f"no node has the {label_noun} {labels_text}", may_be_added=True, label=next(iter(missing_labels or labels))
     )
 
 
-def find_missing_resource(
-    request: QuotaRequest, nodes: Sequence[NodeFacts]
-) -> tuple[str, int] | None:
+def find_missing_resource(request: QuotaRequest, nodes: Sequence[NodeFacts]) -> tuple[str, int] | None:
     """The first resource of which no node has as much as a pod requests, and the largest amount on one node; None when some node has each."""
     for name, quantity in request.per_pod.items():
         max_available = max((dict(node.allocatable).get(name, 0) for node in nodes), default=0)
@@ -191,9 +169,7 @@ def compute_headroom(
     free_by_flavor: dict[str, dict[str, int]] = {}
     for quota in queue.quotas:
         free, max_available = available(queue, quota, all_queues)
-        free_by_flavor.setdefault(quota.flavor, {})[quota.resource] = (
-            max_available if ignore_usage else free
-        )
+        free_by_flavor.setdefault(quota.flavor, {})[quota.resource] = max_available if ignore_usage else free
     return QueueHeadroom(free_by_flavor)
 
 
@@ -219,9 +195,7 @@ def smaller(
         return Alternatives((), 0)
 
     def max_nodes(per_pod: Mapping[str, int]) -> int:
-        nodes_by_capacity = (
-            sum(fits(per_pod, node_free) for node_free in free) if free is not None else _UNLIMITED
-        )
+        nodes_by_capacity = sum(fits(per_pod, node_free) for node_free in free) if free is not None else _UNLIMITED
         return min(nodes_by_capacity, queue.nodes(per_pod) if queue is not None else _UNLIMITED)
 
     count = max_nodes(request.per_pod)
@@ -254,9 +228,7 @@ def smaller(
     return Alternatives((change,), try_count)
 
 
-def _holding_pods(
-    pods: Iterable[PodRow], resource: str | None
-) -> Iterator[tuple[PodRow, str, int]]:
+def _holding_pods(pods: Iterable[PodRow], resource: str | None) -> Iterator[tuple[PodRow, str, int]]:
     """Pods that hold accelerators (of this name, if given), or at least a node: each with that node and its accelerators.
 
     The nodes' own pods are left out.
@@ -285,14 +257,10 @@ def find_holders(pods: Iterable[PodRow], resource: str | None) -> tuple[Holder, 
         Holder(user, accelerators=devices, nodes=len(nodes), jobs=len(jobs))
         for user, (devices, nodes, jobs) in totals_by_owner.items()
     ]
-    return tuple(
-        sorted(holders, key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user))
-    )
+    return tuple(sorted(holders, key=lambda holder: (-holder.accelerators, -holder.nodes, holder.user)))
 
 
-def find_blockers(
-    pods: Iterable[PodRow], resource: str | None, jobs: Iterable[JobFacts]
-) -> tuple[Blocker, ...]:
+def find_blockers(pods: Iterable[PodRow], resource: str | None, jobs: Iterable[JobFacts]) -> tuple[Blocker, ...]:
     """The same job by job; a pod without a job counts as one."""
     facts = {(job.namespace, job.kind.lower(), job.name): job for job in jobs}
     pods_by_job: dict[tuple[str, str, str], list[tuple[PodRow, str, int]]] = {}
