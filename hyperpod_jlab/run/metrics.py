@@ -65,7 +65,7 @@ class MetricSeries:
     """The numbers of one name that a rank printed in an attempt, in the order of their times.
 
     Attributes:
-        name: As the trainer prints it; ``loss``, ``eval_loss``, ``learning_rate``, ``tokens_per_second`` and `step_time` (seconds) are normalized.
+        name: As the trainer prints it; ``loss``, ``eval_loss``, ``learning_rate``, ``tokens_per_second`` and ``step_time`` (seconds) are normalized.
         points: Step or null, Unix time, value; the value is null where it was NaN or infinite.
         count: Number of points known; `points` may have fewer.
     """

@@ -1,6 +1,6 @@
 """Checks an input of CreateCluster against botocore's model and reports all errors, each with its path.
 
-botocore's own `ParamValidator` only checks types, missing members and minima; enums, patterns and maxima would need a second pass.
+botocore's own ``ParamValidator`` only checks types, missing members and minima; enums, patterns and maxima would need a second pass.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ ATTACHED = "attached"
 _SETTING, _ATTACHED = "FSxLustreFileSystemConfig", "FSxLustreFileSystem"
 
 MAX_SETTINGS, MAX_ATTACHED = 10, 5
-"""Maximum entries of `CustomFileSystemConfigs` of a domain or profile, and of `CustomFileSystems` of a space (SageMaker's service model)."""
+"""Maximum entries of ``CustomFileSystemConfigs`` of a domain or profile, and of ``CustomFileSystems`` of a space (SageMaker's service model)."""
 
 
 def mounted_path(entries: Sequence[Entry], file_system: str) -> str | None:

@@ -85,7 +85,7 @@ class AdminProgress:
 
 @dataclass(frozen=True)
 class AdminCounts:
-    """Number of steps by state: see `AdminStep`."""
+    """Number of steps by state."""
 
     as_wanted: int
     to_do: int

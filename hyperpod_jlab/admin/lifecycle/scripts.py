@@ -66,7 +66,7 @@ class ScriptSettings:
         image: Container image of the runs.
         claim: Persistent volume claim of the file system; None: pods do not see it.
         claim_mount: Where pods mount it.
-        kubeconfig: With EKS, add the cluster to the person's kubeconfig; `hpj` needs none, kubectl and helm do.
+        kubeconfig: With EKS, add the cluster to the person's kubeconfig; ``hpj`` needs none, kubectl and helm do.
         tools: An archive (``.tar.gz``) of programs for terminals, such as kubectl, helm and session-manager-plugin; None: those of the image.
         tools_sha256: SHA-256 of that archive.
         shared: Whether people see each other's runs on the partition.

@@ -1,6 +1,6 @@
 """HyperPod's own HyperPodPyTorchJob (sagemaker.amazonaws.com/v1), from its published schema; its operator is closed source.
 
-The operator monitors an agent in each pod (`hyperpodrun`, from the package hyperpod-elastic-agent),
+The operator monitors an agent in each pod (``hyperpodrun``, from the package hyperpod-elastic-agent),
 which the image must contain. The agent starts one process per pod, our launcher; the agent's
 variables (torchrun's own) contain the pod's rank. They are removed before the ranks start.
 """
