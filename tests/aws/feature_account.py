@@ -30,6 +30,7 @@ ON_EKS = """
 orchestrator = "kubernetes"
 eks = "research"
 hyperpod = "research-eks"
+storage = { claim = "fsx-claim", mount = "/fsx" }
 """
 
 

@@ -119,6 +119,24 @@ async def test_what_the_node_has_rotated_away_is_said(bundle: BundleReader, kept
     assert rest.splitlines()[1:] == [b"%d" % n for n in range(kept_from, 8)]
 
 
+async def test_a_reader_that_lags_behind_a_rotation_goes_on_where_another_is(bundle: BundleReader) -> None:
+    """Its own count of lines would move the others' lines."""
+    kubelet = Kubelet()
+    kubelet.now.lines = [(BEGIN + n * SECOND, b"%d\n" % n) for n in range(3)]
+    slow = await reader(bundle, kubelet)
+    state = await slow._state()
+    await slow._step(state, follow=False)
+    await slow._step(state, follow=False)
+    kubelet.now.lines += [(BEGIN + (3 + n) * SECOND, b"%d\n" % (3 + n)) for n in range(7)]
+    await (await reader(bundle, kubelet)).copy(follow=False)
+    kubelet.now.kept_from = 6
+    kubelet.now.lines += [(BEGIN + (10 + n) * SECOND, b"%d\n" % (10 + n)) for n in range(2)]
+    kubelet.now.code = 0
+    while not slow.is_complete:
+        await slow._step(await slow._state(), follow=False)
+    assert log(bundle) == b"".join(b"%d\n" % n for n in range(12))
+
+
 async def test_a_pod_that_is_gone_is_said(bundle: BundleReader) -> None:
     kubelet = Kubelet()
     kubelet.now.write(BEGIN, b"begun\n")

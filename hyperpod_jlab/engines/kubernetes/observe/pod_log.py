@@ -393,9 +393,14 @@ class PodLog:
         if answer.has_rotated or (not follow and answer.skip > 0):
             self._short_answers += 1
             if self._short_answers > 1:
+                self._short_answers = 0
+                stored = await asyncio.to_thread(read_position, self._position_path)
+                if stored.restart == self._position.restart and stored.size > self._position.size:
+                    # Another process has read what the node no longer has.
+                    self._position = stored
+                    return True
                 self._note(_ROTATED.format(since=query.get("sinceTime", "the beginning")))
                 self._position.counts = {since + _OVERLAP_S: 0} if since is not None else {}
-                self._short_answers = 0
                 return True
             return False
         self._short_answers = 0
