@@ -15,7 +15,7 @@ CONFIG = SlurmCluster(orchestrator="slurm", transport="ssh", login_nodes=["login
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
-@pytest.mark.parametrize("stdin", [b"", "".join(ODD).encode() + b"\xff\n\n"])
+@pytest.mark.parametrize("stdin", [b"", "".join(ODD).encode() + b"\xff\n\n"], ids=["nothing", "odd"])
 def test_odd_words_and_input_arrive_as_they_are(shell, stdin):
     script = command_script(["sh", "-c", "printf '%s|' \"$@\"; cat", *ODD], stdin, "mark", CONFIG)
     done = subprocess.run([shell], input=script, capture_output=True)
