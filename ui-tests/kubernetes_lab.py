@@ -46,20 +46,18 @@ def some_namespace(cluster: KubernetesTestbed, name: str = "") -> Iterator[str]:
         shutil.rmtree(folder_of(cluster, name), ignore_errors=True)
 
 
-def config_for(cluster: KubernetesTestbed, namespace: str, *, claim: bool = True, name: str = CLUSTER) -> str:
+def config_for(cluster: KubernetesTestbed, namespace: str, name: str = CLUSTER) -> str:
     """The configuration of a user whose runs are in a namespace; each has a folder of the partition as their own.
 
     Args:
         cluster: The cluster.
         namespace: Of the runs.
-        claim: Whether pods mount the partition.
         name: The cluster's name there.
     """
     keys = {"orchestrator": "kubernetes", "namespace": namespace, "image": cluster.image}
     # A text in JSON is one in TOML too.
     lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
-    if claim:
-        lines.append(f'storage = {{ claim = "fsx", mount = "/data", sub_path = {json.dumps(namespace)} }}')
+    lines.append(f'storage = {{ claim = "fsx", mount = "/data", sub_path = {json.dumps(namespace)} }}')
     top = f"[storage]\npath = {json.dumps(str(folder_of(cluster, namespace)))}\n"
     return f"{top}[clusters.{name}]\n" + "\n".join(lines) + "\n"
 
@@ -89,7 +87,6 @@ def kubernetes_lab(
     namespace: str,
     *,
     kubeconfig: Path | None = None,
-    claim: bool = True,
     name: str = CLUSTER,
 ) -> Iterator[LabServer]:
     """A server that knows this cluster and, as all do, the embedded one.
@@ -99,10 +96,9 @@ def kubernetes_lab(
         cluster: The cluster.
         namespace: Of the runs.
         kubeconfig: Whose rights one has; default: the administrator's.
-        claim: Whether pods mount the partition.
         name: The cluster's name in the configuration.
     """
-    config = config_for(cluster, namespace, claim=claim, name=name)
+    config = config_for(cluster, namespace, name)
     environment = {"KUBECONFIG": str(kubeconfig or cluster.kubeconfig)}
     with lab_server(home, config=config, environment=environment) as server:
         yield server

@@ -61,9 +61,9 @@ def admin_lab(
 
 @pytest.fixture
 def user_lab(cluster: KubernetesTestbed, namespace: str, tmp_path: Path) -> Iterator[LabServer]:
-    """Of someone with the smallest role, whose pods mount nothing."""
+    """Of someone with the smallest role."""
     kubeconfig = grant(cluster, namespace)
-    with kubernetes_lab(tmp_path / "home", cluster, namespace, kubeconfig=kubeconfig, claim=False) as server:
+    with kubernetes_lab(tmp_path / "home", cluster, namespace, kubeconfig=kubeconfig) as server:
         yield server
 
 
@@ -169,7 +169,7 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         admin_lab.hpj("cancel", run_id)
 
 
-def test_few_rights_and_no_shared_storage(page: Page, user_lab: LabServer, namespace: str) -> None:
+def test_few_rights(page: Page, user_lab: LabServer, namespace: str) -> None:
     run_id = submit(user_lab, "echo hello from $NODE_RANK", "--nodes", "2", "--name", "few")
     open_lab(page, user_lab)
     shown = open_run(page, run_id)
