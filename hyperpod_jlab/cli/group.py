@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.invocation import json_option
 from hyperpod_jlab.core.errors import nearest_hint
 
-CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+CONTEXT: dict[str, Any] = {"max_content_width": 110}
 
 
 class Entry(NamedTuple):
@@ -45,6 +45,11 @@ class HpjCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = examples
         json_option(self, hidden=not has_json)
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Not from the context: click keeps the first option that it makes, also for contexts without settings."""
+        del ctx
+        return ["-h", "--help"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; a value after an option that takes none is an error that says so."""
@@ -96,6 +101,11 @@ class LazyGroup(click.Group):
         self.sections = sections
         self.examples = examples
         self._entries = {entry.name: entry for section in sections for entry in section.entries}
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Not from the context: click keeps the first option that it makes, also for contexts without settings."""
+        del ctx
+        return ["-h", "--help"]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx

@@ -73,6 +73,7 @@ class Node:
         self._secrets: Dict[str, str] = {}
         self._step: Optional[str] = None
         self._stopped_by: Optional[str] = None
+        self._is_cut_short = False
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
         self._announced = False
@@ -145,6 +146,7 @@ class Node:
 
     def _stop(self, reason: str) -> None:
         self._stopped_by = reason
+        self._is_cut_short = reason != "peer" and (self._ranks is None or not self._ranks.ended)
         text = {
             "peer": "another node failed",
             "superseded": "a later attempt of this run has begun",
@@ -360,7 +362,8 @@ class Node:
         ranks = self._ranks
         if ranks is not None and ranks.failure is not None:
             return ranks.failure
-        if self._stopped_by is not None and (ranks is None or not ranks.ended):
+        # Ranks that save a checkpoint and exit with 0 when they are told to stop have not done their work.
+        if self._is_cut_short or (self._stopped_by is not None and (ranks is None or not ranks.ended)):
             return STOPPED_FAILURE
         return Failure(0, None)
 

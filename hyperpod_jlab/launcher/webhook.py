@@ -118,7 +118,8 @@ def _find_end(attempt_paths: AttemptPaths, plan: Mapping[str, Any], scheduler_id
     if failed.get("node_rank") != attempt_paths.node_rank:
         return None
     status = os.path.dirname(attempt_paths.status)
-    if is_cancel_requested(status):
+    # The cancel of an array is in its own journal.
+    if is_cancel_requested(status) or is_cancel_requested(os.path.join(attempt_paths.bundle, "status")):
         return RunEnd("cancelled", "the run was cancelled")
     stopped_by = failed.get("stopped_by")
     options, record = plan["alarms"], read_json(attempt_paths.node_record) or {}

@@ -27,6 +27,7 @@ ON_EKS = """
 orchestrator = "kubernetes"
 eks = "research"
 image = "registry/train:1"
+storage = { claim = "fsx-claim", mount = "/fsx" }
 """
 
 

@@ -77,6 +77,12 @@ def test_appending_from_several_ranks_adds_once(lab: Laboratory):
     assert (bundle.folder / "work" / "old.txt").read_text() == "old\nc\n"
 
 
+def test_appending_to_a_file_that_another_rank_has_just_made(lab: Laboratory):
+    bundle = lab.cells("import os, time\ntime.sleep(int(os.environ['RANK']) / 2)", "%%writefile -a new.txt\na\n")
+    assert [one.code for one in bundle.run_ranks(2)] == [0, 0]
+    assert (bundle.folder / "work" / "new.txt").read_text() == "a\n"
+
+
 def test_bash_cells_end_the_job_when_they_fail_unless_told_not_to(lab: Laboratory):
     done = lab.run(
         "%%bash --no-raise-error\nexit 3",
@@ -185,6 +191,18 @@ def test_an_error_that_a_notebook_would_only_show_ends_the_job(lab: Laboratory, 
 def test_ranks_time_the_same_number_of_loops(lab: Laboratory):
     cells = ("n = [0]\n%timeit n.__setitem__(0, n[0] + 1)\nprint(n)",)
     assert all(done.out.splitlines()[-1] == "[1]" for done in lab.cells(*cells).run_ranks(2))
+
+
+@pytest.mark.parametrize(("options", "loops"), [("-n 3", 3), ("-n3 -r 2", 6), ("-r 2", 2), ("-q -n 2 ", 2)])
+def test_ranks_time_as_many_loops_as_they_are_told(lab: Laboratory, options: str, loops: int):
+    cells = (f"n = [0]\n%timeit {options} n.__setitem__(0, n[0] + 1)\nprint(n)",)
+    assert all(done.out.splitlines()[-1] == f"[{loops}]" for done in lab.cells(*cells).run_ranks(2))
+
+
+def test_an_error_whose_text_is_no_utf_8_is_recorded(lab: Laboratory):
+    error = lab.run("raise ValueError('file \\udcff of x')").error
+    assert error is not None
+    assert (error["type"], error["message"], error["cell"]) == ("ValueError", "file ? of x", 1)
 
 
 def test_ipython_writes_nothing_into_the_users_folder(lab: Laboratory):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -150,6 +151,8 @@ def test_the_url_of_a_webhook_may_be_a_secret(hpj, home, monkeypatch):
         monkeypatch.setenv("HOOK", f"{server.url}/very-secret")
         words = ("--secret", "HOOK", "--alarm-webhook", "${HOOK}", "--run-id", "told", "--wait")
         hpj("submit", "-c", "echo step 1 loss nan", *words).ok()
+        while len(got) < 2:  # the launcher posts the end after its last record
+            time.sleep(0.1)
     assert got == [("/very-secret", "nan"), ("/very-secret", "succeeded")]
     (bundle,) = home.bundles()
     files = [path for path in bundle.rglob("*") if path.is_file()]

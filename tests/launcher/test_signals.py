@@ -67,7 +67,7 @@ def test_a_rank_that_ends_well_when_told(bundle):
     launcher = bundle.start()
     bundle.until_said(b"up")
     stop(launcher)
-    assert launcher.returncode == 0
+    assert launcher.returncode == 143  # its work is not done: the run is cancelled, requeued or out of time
     assert bundle.rank_log() == b"up\nsaved\n"
     assert bundle.node()["stopped_by"] == "SIGTERM"
 

@@ -73,13 +73,29 @@ def stop(bundle):
     assert launcher.wait(60) != 0
 
 
-def test_a_run_that_was_cancelled(bundle, webhook):
-    bundle.shell("sleep 600", **plan_of(webhook))
+def cancel(bundle):
     actions = bundle.folder / "status" / "actions"
-    actions.mkdir()
+    actions.mkdir(parents=True)
     (actions / "1.json").write_text(json.dumps({"action": "cancel"}))
+
+
+@pytest.mark.parametrize("command", ["sleep 600", "trap 'exit 0' TERM; while :; do sleep 0.1; done"])
+def test_a_run_that_was_cancelled(bundle, webhook, command):
+    bundle.shell(command, **plan_of(webhook))
+    cancel(bundle)
     stop(bundle)
     assert ends(webhook) == [("cancelled", 0, "the run was cancelled")]
+
+
+def test_a_child_of_an_array_that_was_cancelled_as_a_whole(bundle, webhook):
+    bundle.shell("sleep 600", **plan_of(webhook))
+    cancel(bundle)
+    launcher = bundle.start(0, 1, "--task=3")
+    until(lambda: any(bundle.folder.rglob("node-0.rank-0.log")))
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(60) != 0
+    (end,) = webhook.posted
+    assert (end["run_id"], end["code"]) == ("test-run.3", "cancelled")
 
 
 def test_a_job_that_may_be_requeued_tells_nothing(bundle, webhook):

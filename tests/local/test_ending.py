@@ -41,6 +41,23 @@ async def test_cancel_leaves_no_process(local: LocalCluster) -> None:
     assert (run.state, run.status.reason_code) == ("cancelled", None)
 
 
+@pytest.mark.parametrize("how", ["cancel", "time limit"])
+async def test_ranks_that_end_well_when_told_to_have_not_succeeded(local: LocalCluster, how: str) -> None:
+    """A trainer saves a checkpoint and exits with 0. What waits for the run's success does not start."""
+    command = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    limit = {"time_limit": 3} if how == "time limit" else {}
+    run_id = await local.submit(command, resources={"nodes": 2}, **limit)
+    after = await local.submit("echo started", after=[run_id])
+    await local.until(run_id, lambda _: "ready" in local.log(run_id))
+    if how == "cancel":
+        await local.hyperpod.runs.act(run_id, "cancel")
+    run = await local.ended(run_id)
+    wanted = ("cancelled", None) if how == "cancel" else ("failed", "timeout")
+    assert (run.state, run.status.reason_code) == wanted
+    assert "saved" in local.log(run_id)
+    assert (await local.ended(after)).status.attempts == ()
+
+
 async def test_cancel_while_waiting_never_starts_it(local: LocalCluster) -> None:
     first = await local.submit("sleep 300")
     waiting = await local.submit("echo started", after=[first])

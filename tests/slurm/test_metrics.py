@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 
 import pytest
 
@@ -23,13 +24,15 @@ time.sleep(600 if attempt == 1 else 0)
 
 async def test_a_nan_ends_the_attempt_and_the_next_one_goes_on(session: SlurmSession) -> None:
     (session.folder / "train.py").write_text(TRAIN)
-    posted = []
+    posted, told = [], threading.Event()
 
     class Hook(Handler):
         def take(self) -> None:
             document = json.loads(self.body())
             posted.append((document["run_id"], document["code"], document["rank"]))
             self.answer(204)
+            if document["code"] == "succeeded":
+                told.set()
 
     with Loopback(Hook) as server:
         run_id = await session.submit(
@@ -40,6 +43,7 @@ async def test_a_nan_ends_the_attempt_and_the_next_one_goes_on(session: SlurmSes
             alarms={"stop_on": ["nan"], "webhook": server.url},
         )
         run = await session.ended(run_id)
+        assert await asyncio.to_thread(told.wait, 30)  # the launcher posts the end after its last record
     assert posted == [(run_id, "nan", 1), (run_id, "succeeded", None)]
     assert (run.state, len(run.status.attempts)) == ("succeeded", 2)
     metrics = await asyncio.to_thread(session.hyperpod.metrics.get, run_id)

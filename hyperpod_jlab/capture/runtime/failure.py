@@ -159,7 +159,8 @@ def error_text(error: BaseException) -> str:
 
 
 def shorten(text: str, max_length: int) -> str:
-    """Keep both ends of a text that is too long."""
+    """Keep both ends of a text that is too long. Half of a pair of surrogates, as in names of files that are no UTF-8, becomes ``?``."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
     if len(text) <= max_length:
         return text
     half = max_length // 2

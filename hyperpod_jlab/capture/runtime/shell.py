@@ -8,6 +8,7 @@ import codeop
 import contextlib
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -34,10 +35,16 @@ if IPython.version_info < (8,):
 failure.hide(os.path.dirname(IPython.__file__) + os.sep, codeop.__file__)
 
 Parsed = Callable[[Cell, str, ast.Module], None]
-_DIFFERENT_ON_EACH_RANK = "-n 1 -r 1 "
-"""Options of ``%timeit``: it would choose another number of loops on each rank, and collectives would hang."""
+_TIMEIT_OPTIONS = re.compile(r"\s*(?:-[a-z]\s*\d*\s+)*")
 _SETTERS = ("env", "set_env")
 """They print the value, which may be a secret."""
+
+
+def _timed_alike(line: str) -> str:
+    """``%timeit``'s line with numbers of loops: it would choose others on each rank, and collectives would hang."""
+    options = _TIMEIT_OPTIONS.match(line)
+    given = options[0] if options is not None else ""
+    return "".join(f"{option} 1 " for option in ("-n", "-r") if option not in given) + line
 
 
 class Compiler(CachingCompiler):
@@ -181,7 +188,7 @@ class Shell(InteractiveShell):
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """``%name line``."""
         if magic_name == "timeit" and records.number("WORLD_SIZE", 1) > 1:
-            line = _DIFFERENT_ON_EACH_RANK + line
+            line = _timed_alike(line)
         output = contextlib.nullcontext() if magic_name not in _SETTERS else _unprinted()
         with self.compile.lines(self.place()[1] - 1), output:
             return super().run_line_magic(magic_name, line, _stack_depth=_stack_depth + 1)
@@ -189,7 +196,7 @@ class Shell(InteractiveShell):
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """``%%name line``, with the lines below it."""
         if magic_name == "timeit" and records.number("WORLD_SIZE", 1) > 1:
-            line = _DIFFERENT_ON_EACH_RANK + line
+            line = _timed_alike(line)
         text = self.compile.cell.text if self.compile.cell else cell
         text += "" if text.endswith("\n") else "\n"  # the lines below the magic end with one
         before = len(cell_text.split_lines(text)) - len(cell_text.split_lines(cell))
@@ -220,7 +227,7 @@ class Shell(InteractiveShell):
         is_new = not os.path.exists(path)
         print("Appending to" if append else "Writing" if is_new else "Overwriting", name)
         data, previous = cell.encode("utf-8"), self._written.get(path)
-        if append and previous is None and not is_new:
+        if append and previous is None:
             place = self.place()
             key = f"{place[0]} line {place[1]}: {path} ({self.count((place, path))})"
             once(key, path, lambda: _append(path, data))
