@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ async def test_cancel_leaves_no_process(local: LocalCluster) -> None:
 async def test_ranks_that_end_well_when_told_to_have_not_succeeded(local: LocalCluster, how: str) -> None:
     """A trainer saves a checkpoint and exits with 0. What waits for the run's success does not start."""
     command = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
-    limit = {"time_limit": 3} if how == "time limit" else {}
+    limit: dict[str, Any] = {"time_limit": 3} if how == "time limit" else {}
     run_id = await local.submit(command, resources={"nodes": 2}, **limit)
     after = await local.submit("echo started", after=[run_id])
     await local.until(run_id, lambda _: "ready" in local.log(run_id))
