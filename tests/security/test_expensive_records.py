@@ -142,7 +142,8 @@ def test_a_list_is_answered_while_clients_leave_expensive_requests(scene: Scene,
     assert status == 200
     shown = answer["document"]["metadata"]["hyperpod"]
     outputs = [len(cell["outputs"]) for cell in answer["document"]["cells"]]
-    assert shown.get("not_shown") or max(outputs) == 5000
+    # The cell in which the run ended has an output more, which says so.
+    assert shown.get("not_shown") or max(outputs) in {5000, 5001}
 
 
 def test_updates_of_a_display_take_the_time_of_the_record() -> None:
