@@ -11,7 +11,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from .bundle_files import AttemptPaths, BundleFiles, read_json
-from .claims import has_restarts_left, is_cancel_requested
+from .claims import has_restarts_left, has_succeeded, is_cancel_requested
 
 
 class Webhook:
@@ -109,15 +109,12 @@ def post_end(
 
 
 def _find_end(attempt_paths: AttemptPaths, plan: Mapping[str, Any], scheduler_id: str) -> Optional[RunEnd]:
-    failed = read_json(attempt_paths.failed)
+    failed, status = read_json(attempt_paths.failed), os.path.dirname(attempt_paths.status)
     if failed is None:
-        nodes = range(int(plan.get("nodes", 1)))
-        records = [read_json(attempt_paths.node_record_path(node)) or {} for node in nodes]
-        has_succeeded = all(record.get("exit_code") == 0 for record in records)
-        return RunEnd("succeeded", "the run succeeded") if has_succeeded else None
+        is_success = has_succeeded(status, attempt_paths.attempt, int(plan.get("nodes", 1)))
+        return RunEnd("succeeded", "the run succeeded") if is_success else None
     if failed.get("node_rank") != attempt_paths.node_rank:
         return None
-    status = os.path.dirname(attempt_paths.status)
     # The cancel of an array is in its own journal.
     if is_cancel_requested(status) or is_cancel_requested(os.path.join(attempt_paths.bundle, "status")):
         return RunEnd("cancelled", "the run was cancelled")

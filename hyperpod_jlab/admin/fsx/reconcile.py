@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.admin.fsx.apply import (
@@ -109,7 +109,7 @@ class Reconciler:
         actual = replace(actual, file_system=replace(actual.file_system, folders=folders))
         return actual, await self._with_lifecycle(actual, name, self._plan(actual, wanted))
 
-    async def apply(self, actual: ActualState, storage_plan: StoragePlan) -> AsyncIterator[StepResult]:
+    async def apply(self, actual: ActualState, storage_plan: StoragePlan) -> AsyncGenerator[StepResult, None]:
         """Apply a plan's steps, then the remaining ones, until none is left or none can succeed. A step may have several results; the last one counts.
 
         SageMaker has neither locks nor conditional updates. So an apply to a whole domain first writes a tag on it, its claim,

@@ -57,7 +57,7 @@ class StackSettings(BaseModel):
     folders: Annotated[
         Literal["kubernetes", "timer", "none"], BeforeValidator(lambda value: "timer" if value == "cluster" else value)
     ] = Field("timer", alias="Folders")
-    """Who provisions folders: a Kubernetes Job, which is started from here, a timer with ``hpj admin apply`` on the cluster, or nobody if they exist.
+    """What provisions folders: a Kubernetes Job that is started from here, a timer with ``hpj admin apply`` on the cluster, or nothing, if they exist.
 
     Stacks of 0.1 may still say ``cluster``, which is the timer now.
     """

@@ -8,10 +8,10 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from hyperpod_jlab.admin.fsx.apply import StepResult
 from hyperpod_jlab.admin.fsx.aws import is_in_use
@@ -275,7 +275,7 @@ async def _run_round(reconciler: Reconciler, outcome: ReconcileOutcome, on_progr
     if not to_do and actual.claim is None:
         return
     results = reconciler.apply(actual, replace(storage_plan, steps=to_do))
-    async with contextlib.aclosing(cast("AsyncGenerator[StepResult]", results)):
+    async with contextlib.aclosing(results):
         async for result in results:
             outcome.results[result.step.target] = result
             on_progress(f"{len(outcome.results)} of {outcome.total} steps were checked")

@@ -108,7 +108,7 @@ def _import_shell(folder: str | None) -> Any:
     sys.path[:0] = [folder] if folder else []
     try:
         module = importlib.import_module(f"{__package__}.shell")
-    except Exception:
+    except Exception:  # an IPython for another Python fails in many ways
         if folder:
             sys.path.remove(folder)
             raise

@@ -1,4 +1,4 @@
-"""The IPython that runs the cells, and what it does otherwise than in a kernel, because it runs on many ranks and nobody types."""
+"""The IPython that runs the cells. It differs from a kernel where many ranks run a cell, and where a kernel would wait for input."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ class Shell(InteractiveShell):
     showindentationerror = showsyntaxerror
 
     def _format_exception_for_storage(self, *_: object, **__: object) -> dict[str, object]:
-        """Keep no errors in the history, which nobody reads."""
+        """Return nothing to store: the history of a job is off."""
         return {}
 
     def run(self, cell: Cell) -> None:

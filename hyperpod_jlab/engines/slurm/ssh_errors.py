@@ -48,7 +48,7 @@ _CASES: tuple[tuple[str, type[HyperpodError], tuple[str, ...], str, str], ...] =
     ),
     ("login_unreachable", UnreachableError, ("",), "{login} cannot be reached: {said}", "see: {command}"),
 )
-"""For each error: its code, its class, texts of which one stands in what ssh says, its message, and its hint. The last one fits always."""
+"""For each error: its code, its class, the texts by which ssh reports it (any of them), our message, and our hint. The last entry matches all output."""
 
 _IMPORTANT = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
 """Codes that a user must see first when login nodes have different faults."""
