@@ -199,6 +199,12 @@ def test_ranks_time_as_many_loops_as_they_are_told(lab: Laboratory, options: str
     assert all(done.out.splitlines()[-1] == f"[{loops}]" for done in lab.cells(*cells).run_ranks(2))
 
 
+@pytest.mark.parametrize(("options", "loops"), [("-n3", 3), ("-n 2 -r2", 4), ("", 1)])
+def test_ranks_time_a_cell_as_many_times_as_they_are_told(lab: Laboratory, options: str, loops: int):
+    cells = ("n = [0]", f"%%timeit {options}\nn[0] += 1", "print(n)")
+    assert all(done.out.splitlines()[-1] == f"[{loops}]" for done in lab.cells(*cells).run_ranks(2))
+
+
 def test_an_error_whose_text_is_no_utf_8_is_recorded(lab: Laboratory):
     error = lab.run("raise ValueError('file \\udcff of x')").error
     assert error is not None

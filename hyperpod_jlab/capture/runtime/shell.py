@@ -35,7 +35,7 @@ if IPython.version_info < (8,):
 failure.hide(os.path.dirname(IPython.__file__) + os.sep, codeop.__file__)
 
 Parsed = Callable[[Cell, str, ast.Module], None]
-_TIMEIT_OPTIONS = re.compile(r"\s*(?:-[a-z]\s*\d*\s+)*")
+_TIMEIT_OPTIONS = re.compile(r"\s*(?:-[a-z]\s*\d*(?:\s+|$))*")
 _SETTERS = ("env", "set_env")
 """They print the value, which may be a secret."""
 
